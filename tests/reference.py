@@ -1,7 +1,7 @@
 """Slow, independent references for the numeric engine, written from the definitions alone.
 
-Nothing here imports the package. Sums are exact (`math.fsum`), graphs are walked breadth first at every level,
-and every formula is spelt out where it is used, so that a reader can check it against the documents.
+Nothing here imports the package. Sums are exact (`math.fsum`), graphs are walked breadth first at every
+level, and every formula is spelt out where it is used, so that a reader can check it against the documents.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def distinct(g: Sequence[Sequence[float]], duplicate_cosine: float) -> list[bool
     return keep
 
 
-def distinct_passages(query: Vector, passages: Sequence[Vector], duplicate_cosine: float = 0.995) -> list[int]:
+def distinct_passages(
+    query: Vector, passages: Sequence[Vector], duplicate_cosine: float = 0.995
+) -> list[int]:
     """Served indices of the passages that count, best cosine first."""
     c = cosines(query, passages)
     order = canonical_order(c)
@@ -270,7 +272,7 @@ def rotate_towards(q: Vector, target: Vector, angle: float) -> list[float]:
 
 
 def flip_angle_to(query: Vector, top: Vector, other: Vector) -> float:
-    """Smallest rotation of the query at which `other` ties `top`, by bisection; needs cosine(top) >= cosine(other)."""
+    """Smallest rotation of the query at which `other` ties the better passage `top`, by bisection."""
     q, a, b = unit(query), unit(top), unit(other)
     difference = [y - x for x, y in zip(a, b, strict=True)]
 
@@ -333,7 +335,9 @@ def default_drivers(
     }
 
 
-def kpi(drivers: Mapping[str, float | None], weights: Mapping[str, float], grounding_assessed: bool = True) -> float:
+def kpi(
+    drivers: Mapping[str, float | None], weights: Mapping[str, float], grounding_assessed: bool = True
+) -> float:
     """Grounding times the weighted mean of the assessed shape drivers."""
     assessed = {name: value for name, value in drivers.items() if name in weights and value is not None}
     total = math.fsum(weights[name] for name in assessed)
@@ -413,7 +417,11 @@ def concentration(relevance: Sequence[float]) -> float:
     """1 minus the normalised entropy of relevance as a distribution over nodes."""
     total = math.fsum(relevance)
     shares = [r / total for r in relevance if r > 0]
-    return 1 + math.fsum(p * math.log(p) for p in shares) / math.log(len(relevance)) if len(relevance) > 1 else 1.0
+    return (
+        1 + math.fsum(p * math.log(p) for p in shares) / math.log(len(relevance))
+        if len(relevance) > 1
+        else 1.0
+    )
 
 
 def loop_lives(rows: Sequence[Vector]) -> list[float]:
@@ -425,7 +433,9 @@ def loop_lives(rows: Sequence[Vector]) -> list[float]:
     return sorted((float(d - b) for b, d in diagram), reverse=True)
 
 
-def seed_score(query: Vector, passages: Sequence[Vector], parents: Sequence[int | None] | None = None) -> dict[str, Any]:
+def seed_score(
+    query: Vector, passages: Sequence[Vector], parents: Sequence[int | None] | None = None
+) -> dict[str, Any]:
     """Everything the seed's scorer returns with perturb=False, under the names of its reference cases."""
     rows = [[float(x) for x in p] for p in passages]
     raw = cosines(query, rows)
