@@ -280,8 +280,8 @@ def flip_angle_to(query: Vector, top: Vector, other: Vector) -> float:
         return dot(rotate_towards(q, difference, angle), difference)
 
     low, high = 0.0, math.pi / 2
-    if lead(high) <= 0.0:
-        return high
+    if dot(q, unit(difference)) < -1 + 1e-14:
+        return high  # the difference points against the query: every direction ties at a right angle
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (low, middle) if lead(middle) >= 0.0 else (middle, high)
