@@ -58,25 +58,25 @@ class RotationTest:
 
     Parameters
     ----------
-    lives : ndarray, shape (m,)
-        Lives of the observed loops, descending.
+    loops : Loops
+        The observed loops.
     surrogate_longest : ndarray, shape (s,)
         Longest life in each surrogate.
     """
 
-    lives: FloatArray
+    loops: Loops
     surrogate_longest: FloatArray
 
     @property
     def p_value(self) -> float:
         """Share of the s + 1 sets whose longest loop is at least the observed one; at least 1 / (s + 1)."""
-        as_long = self.surrogate_longest >= self.lives.max(initial=0.0) - RESOLUTION
+        as_long = self.surrogate_longest >= self.loops.longest_life - RESOLUTION
         return float((1 + np.count_nonzero(as_long)) / (1 + len(as_long)))
 
     @property
     def n_longer(self) -> int:
         """Number of observed loops that outlive every surrogate loop."""
-        return int(np.count_nonzero(self.lives - RESOLUTION > self.surrogate_longest.max(initial=0.0)))
+        return int(np.count_nonzero(self.loops.lives - RESOLUTION > self.surrogate_longest.max(initial=0.0)))
 
 
 def rips_loops(distances: FloatArray) -> Loops:
@@ -183,12 +183,12 @@ def rotation_test(gram: FloatArray, *, seed: int, n_surrogates: int = 19) -> Rot
     classical compact groups (why the signs of the triangular factor matter).
     """
     if len(gram) < MIN_POINTS:
-        return RotationTest(np.empty(0), np.zeros(n_surrogates))
+        return RotationTest(Loops(np.empty((0, 2))), np.zeros(n_surrogates))
     spectrum = _centred_spectrum(gram)
     frames = _random_frames(len(gram), n_surrogates, np.random.default_rng(seed))
     surrogates = (frames * spectrum) @ np.swapaxes(frames, -1, -2)
     longest = [rips_loops(_distances(surrogate)).longest_life for surrogate in surrogates]
-    return RotationTest(rips_loops(_distances(gram)).lives, np.array(longest))
+    return RotationTest(rips_loops(_distances(gram)), np.array(longest))
 
 
 def _distances(gram: FloatArray) -> FloatArray:

@@ -136,7 +136,7 @@ def test_order_of_passages_does_not_matter():
         rips_loops(distances(points)).bars, rips_loops(distances(shuffled)).bars, atol=FLOAT32
     )
     first, second = rotation_test(gram(points), seed=5), rotation_test(gram(shuffled), seed=5)
-    np.testing.assert_allclose(first.lives, second.lives, atol=FLOAT32)
+    np.testing.assert_allclose(first.loops.bars, second.loops.bars, atol=FLOAT32)
     np.testing.assert_allclose(first.surrogate_longest, second.surrogate_longest, atol=1e-5)
 
 
@@ -202,10 +202,11 @@ def test_frames_have_no_preferred_sign():
 
 def test_p_value_counts_surrogates_at_least_as_long():
     """p = (1 + #{surrogate >= observed}) / (1 + s), ties count against the loop."""
-    test = RotationTest(lives=np.array([0.3, 0.2, 0.05]), surrogate_longest=np.array([0.1, 0.3, 0.4, 0.0]))
+    loops = Loops(np.array([[0.5, 0.8], [0.6, 0.8], [0.7, 0.75]]))
+    test = RotationTest(loops, surrogate_longest=np.array([0.1, 0.3, 0.4, 0.0]))
     assert test.p_value == 3 / 5
     assert test.n_longer == 0
-    short = RotationTest(lives=test.lives, surrogate_longest=np.full(19, 0.1))
+    short = RotationTest(loops, surrogate_longest=np.full(19, 0.1))
     assert short.p_value == 1 / 20
     assert short.n_longer == 2
 
@@ -248,5 +249,5 @@ def test_warning_filters_are_left_alone():
 def test_counts_are_plain_python_numbers():
     """What ends up in JSON is int and float, not a NumPy scalar."""
     loops = Loops(np.array([[0.5, 1.0]]))
-    test = RotationTest(loops.lives, np.zeros(19))
+    test = RotationTest(loops, np.zeros(19))
     json.dumps([ratio_loops(loops), loops.count_long(), loops.longest_life, test.p_value, test.n_longer])
