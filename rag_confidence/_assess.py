@@ -1,0 +1,211 @@
+"""The line that score() and score_many() share: signals, drivers, verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._inputs import Batch, Block
+from rag_confidence._options import check_candidates, check_contradiction, check_fraction_result
+from rag_confidence._settings import Asked, Settings
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.evidence import LoopEvidence, loop_evidence, seed_loop_evidence, with_loops
+from rag_confidence.engine.relevance import distinct, unit_rows
+from rag_confidence.engine.seed import seed_signals
+from rag_confidence.engine.signals import (
+    N_LEADERS,
+    SHAPE_LIMIT,
+    Measured,
+    Signals,
+    block_geometry,
+    head_tail_gap,
+    measure,
+    scatter,
+    spread,
+    take,
+    unassessed,
+)
+from rag_confidence.engine.stability import probe_directions
+from rag_confidence.engine.tree import on_tree
+from rag_confidence.product.assemble import Context
+from rag_confidence.product.batch import MetricsBatch
+from rag_confidence.product.drivers import Drivers, default_drivers
+from rag_confidence.product.seed import seed_drivers
+from rag_confidence.product.verdict import Situation, decide, primary_risks
+
+Notes = defaultdict[int, list[str]]
+
+
+def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
+    """Assess every retrieval of a checked batch."""
+    notes: Notes = defaultdict(list)
+    _note_counts(batch, asked, settings, notes)
+    measured = _measured(batch, asked, settings, notes)
+    drivers = _drivers(measured.signals, settings)
+    contradiction = _contradiction(batch, asked, settings)
+    situation = Situation(batch.no_passages, batch.degenerate_query, contradiction, measured.signals.n_loops)
+    return MetricsBatch(
+        signals=measured.signals,
+        drivers=drivers,
+        codes=decide(drivers, situation, settings.policy),
+        risks=primary_risks(drivers, settings.policy),
+        leaders=measured.leaders,
+        leader_cosines=measured.leader_cosines,
+        context=Context(
+            policy=settings.policy,
+            backend=settings.embedding_backend,
+            embedder=settings.embedder,
+            k_requested=asked.k_requested,
+            k_returned=batch.k_returned,
+            n_dropped=batch.n_dropped,
+            contradiction=contradiction,
+            p_sufficient=_calibrated(drivers.kpi, batch, settings),
+            warnings=notes,
+            questions=asked.questions,
+            texts=asked.texts,
+        ),
+    )
+
+
+def _measured(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> Measured:
+    parts = [(block, _measured_block(block, batch.served, asked, settings, notes)) for block in batch.blocks]
+    if len(parts) == 1 and len(parts[0][0].rows) == len(batch) and not batch.served:
+        return parts[0][1]
+    count = len(batch)
+    whole = Measured(
+        unassessed(count), np.full((count, N_LEADERS), -1), np.full((count, N_LEADERS), np.nan)
+    )
+    for block, part in parts:
+        scatter(whole.signals, block.rows, part.signals)
+        width = part.leaders.shape[1]
+        whole.leaders[block.rows, :width] = _served(part.leaders, block, batch)
+        whole.leader_cosines[block.rows, :width] = part.leader_cosines
+    return whole
+
+
+def _served(leaders: IntArray, block: Block, batch: Batch) -> IntArray:
+    """Positions among the passages as handed in: dropped ones count again."""
+    places = leaders.copy()
+    for at, row in enumerate(block.rows.tolist()):
+        if row in batch.served:
+            places[at] = np.where(leaders[at] < 0, -1, batch.served[row][leaders[at]])
+    return places
+
+
+def _measured_block(
+    block: Block, served: Mapping[int, IntArray], asked: Asked, settings: Settings, notes: Notes
+) -> Measured:
+    dimension = block.queries.shape[1]
+    directions = probe_directions(dimension, settings.seed) if settings.perturb else None
+    measured = measure(
+        block.queries, block.passages, duplicate_cosine=settings.duplicate_cosine, directions=directions
+    )
+    every = settings.loops != "off" or settings.policy.definitions == "seed"
+    rows = [
+        (at, row)
+        for at, row in enumerate(block.rows.tolist())
+        if every or row in asked.parents or row in asked.candidates
+    ]
+    if not rows:
+        return measured
+    signals = take(measured.signals, np.arange(len(block.rows)))
+    for at, row in rows:
+        single = Block(block.rows[at : at + 1], block.queries[at : at + 1], block.passages[at : at + 1])
+        refined = _refined(take(signals, [at]), single, asked, settings, directions)
+        if row in asked.candidates:
+            refined = _with_candidates(refined, single, asked.candidates[row], served.get(row))
+        found = _loops(single, settings)
+        notes[row] += [found.note] if found.note else []
+        scatter(signals, np.array([at]), with_loops(refined, found))
+    return replace(measured, signals=signals)
+
+
+def _refined(
+    flat: Signals, single: Block, asked: Asked, settings: Settings, directions: FloatArray | None
+) -> Signals:
+    """Signals of one retrieval along its tree, or by the seed's definitions."""
+    parents = asked.parents.get(int(single.rows[0]))
+    query, passages = single.queries[0], single.passages[0]
+    if settings.policy.definitions == "seed":
+        jitter = settings.seed if settings.perturb else None
+        return seed_signals(flat, query, passages, parents, jitter_seed=jitter)
+    if parents is None:
+        return flat
+    return on_tree(flat, query, passages, parents, directions)
+
+
+def _loops(single: Block, settings: Settings) -> LoopEvidence:
+    if settings.policy.definitions == "seed":
+        unit, _ = unit_rows(single.passages[0])
+        return seed_loop_evidence(np.clip(unit @ unit.T, -1.0, 1.0), settings.policy.loop_life_flag)
+    if settings.loops == "off":
+        return LoopEvidence()
+    gram = block_geometry(single.queries, single.passages)[0].gram
+    keep = np.flatnonzero(distinct(gram, settings.duplicate_cosine)[0])
+    return loop_evidence(gram[0][np.ix_(keep, keep)], settings.loops, seed=settings.seed)
+
+
+def _with_candidates(signals: Signals, single: Block, candidates: ArrayLike, kept: IntArray | None) -> Signals:
+    """Spread signals of the whole retrieved list instead of the served part."""
+    served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
+    ranked = check_candidates("candidates", candidates, served, kept)[None]
+    return replace(signals, std_top10_cosine=spread(ranked), head_tail_gap=head_tail_gap(ranked))
+
+
+def _drivers(signals: Signals, settings: Settings) -> Drivers:
+    grounded = settings.embedding_backend != "lexical"
+    if settings.policy.definitions == "seed":
+        return seed_drivers(signals, settings.policy, grounded=grounded)
+    return default_drivers(signals, settings.policy, grounded=grounded)
+
+
+def _contradiction(batch: Batch, asked: Asked, settings: Settings) -> FloatArray:
+    """Score of the caller's function for each retrieval of two passages or more; nan elsewhere."""
+    scores = np.full(len(batch), np.nan)
+    if settings.contradiction is None:
+        return scores
+    for block in batch.blocks:
+        for row in block.rows.tolist():
+            texts = _kept_texts(batch, asked, row)
+            if len(texts) > 1:
+                scores[row] = check_contradiction("contradiction", settings.contradiction(texts), len(texts))
+    return scores
+
+
+def _kept_texts(batch: Batch, asked: Asked, row: int) -> list[str]:
+    if row not in asked.texts:
+        raise ValueError(
+            "`texts` must be given with `contradiction`; got None. Pass the text of each passage."
+        )
+    texts = asked.texts[row]
+    return [texts[i] for i in batch.served[row]] if row in batch.served else list(texts)
+
+
+def _calibrated(kpi: FloatArray, batch: Batch, settings: Settings) -> FloatArray:
+    """What the calibrator makes of each KPI that rests on passages; nan elsewhere."""
+    probability = np.full(len(batch), np.nan)
+    if settings.calibrator is None:
+        return probability
+    for row in np.flatnonzero(~(batch.no_passages | batch.degenerate_query)).tolist():
+        probability[row] = check_fraction_result("calibrator", settings.calibrator(float(kpi[row])))
+    return probability
+
+
+def _note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:
+    """Sentences on what was capped, dropped or missing."""
+    for row in np.flatnonzero(batch.k_returned - batch.n_dropped > SHAPE_LIMIT).tolist():
+        notes[row].append(
+            f"shape measured on the {SHAPE_LIMIT} passages of highest cosine, of {batch.k_returned[row]}"
+        )
+    for row in np.flatnonzero(batch.n_dropped).tolist():
+        notes[row].append(f"{batch.n_dropped[row]} of {batch.k_returned[row]} passages dropped as invalid")
+    for row, (wanted, got) in enumerate(zip(asked.k_requested, batch.k_returned.tolist(), strict=True)):
+        if wanted is not None and got < wanted:
+            notes[row].append(f"{got} passages returned of {wanted} requested")
+    if settings.embedding_backend == "lexical":
+        for row in range(len(batch)):
+            notes[row].append("topical grounding not assessed: lexical vectors have no absolute scale")

@@ -1,0 +1,164 @@
+"""User arrays and options become checked values here, and nowhere else.
+
+Every rejection reads: `name` must be ...; got .... Cure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._types import FloatArray, IntArray, InvalidRows, Mask
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Block:
+    """Retrievals with equally many valid passages."""
+
+    rows: IntArray
+    queries: FloatArray
+    passages: FloatArray
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Checked retrievals: `blocks` hold those that can be scored, the masks (Q,) the others.
+
+    `served` lists the passages that were kept, for the queries that lost any.
+    """
+
+    blocks: tuple[Block, ...]
+    served: dict[int, IntArray]
+    k_returned: IntArray
+    n_dropped: IntArray
+    no_passages: Mask
+    degenerate_query: Mask
+
+    def __len__(self) -> int:
+        return len(self.k_returned)
+
+
+def check_retrieval(query: ArrayLike, passages: ArrayLike, invalid_rows: InvalidRows) -> Batch:
+    """One query (d,) and its passages (n, d) as a batch of one."""
+    row = numbers("query_embedding", query)
+    if row.ndim != 1 or row.size == 0:
+        raise ValueError(f"`query_embedding` must have shape (d,); got {row.shape}. Pass one vector.")
+    matrix = _matrix("passage_embeddings", passages, "query_embedding", row.size)
+    groups = [Block(np.arange(1), row[None], matrix[None])]
+    return _batch(row[None], groups, invalid_rows, "query_embedding", "passage_embeddings")
+
+
+def check_retrievals(
+    queries: ArrayLike, passages: ArrayLike | Sequence[ArrayLike], invalid_rows: InvalidRows
+) -> Batch:
+    """Q queries (Q, d) and their passages: (Q, k, d), or a list of Q arrays (k_i, d)."""
+    rows = numbers("query_embeddings", queries)
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError(f"`query_embeddings` must have shape (Q, d); got {rows.shape}. Pass one row a query.")
+    groups = _groups(rows, passages if isinstance(passages, Sequence) else numbers("passage_embeddings", passages))
+    return _batch(rows, groups, invalid_rows, "query_embeddings", "passage_embeddings[{}]")
+
+
+def numbers(name: str, value: ArrayLike) -> FloatArray:
+    """`value` as a float32 or float64 array; other numbers are widened to float64."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"`{name}` must be a rectangular array of numbers; got {type(value).__name__} that NumPy "
+            f"cannot convert ({str(error).splitlines()[0]}). Make all rows equally long."
+        ) from error
+    if array.size == 0:
+        return np.zeros(array.shape)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"`{name}` must hold real numbers; got dtype {array.dtype}. Convert it to float first.")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> list[Block]:
+    count, dimension = queries.shape
+    if len(passages) != count:
+        raise ValueError(
+            f"`passage_embeddings` must have one entry for each of the {count} queries; got {len(passages)}. "
+            "Pass shape (Q, k, d) or a list of (k_i, d) arrays."
+        )
+    if isinstance(passages, np.ndarray):
+        if passages.ndim != 3 or passages.shape[2] != dimension:
+            raise ValueError(
+                f"`passage_embeddings` must have shape (Q, k, {dimension}) to match `query_embeddings`; "
+                f"got {passages.shape}. Embed queries and passages with the same model."
+            )
+        return [Block(np.arange(count), queries, passages)]
+    names = (f"passage_embeddings[{i}]" for i in range(count))
+    lists = [_matrix(name, p, "query_embeddings", dimension) for name, p in zip(names, passages, strict=True)]
+    lengths = np.array([len(matrix) for matrix in lists], dtype=np.intp)
+    blocks = []
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        blocks.append(Block(rows, queries[rows], np.stack([lists[row] for row in rows])))
+    return blocks
+
+
+def _matrix(name: str, value: ArrayLike, query_name: str, dimension: int) -> FloatArray:
+    array = numbers(name, value)
+    if array.ndim in (1, 2) and len(array) == 0:
+        return np.zeros((0, dimension))
+    if array.ndim != 2 or array.shape[1] != dimension:
+        raise ValueError(
+            f"`{name}` must have shape (n, {dimension}) to match `{query_name}`; got {array.shape}. "
+            "Embed queries and passages with the same model."
+        )
+    return array
+
+
+def _batch(
+    queries: FloatArray, groups: list[Block], invalid_rows: InvalidRows, query_name: str, passage_name: str
+) -> Batch:
+    degenerate = ~queries.any(axis=1)
+    _refuse_rows(query_name, _usable(queries) | degenerate, "be finite", "Embed the question again.")
+    k_returned = np.zeros(len(queries), dtype=np.intp)
+    n_dropped = np.zeros(len(queries), dtype=np.intp)
+    served: dict[int, IntArray] = {}
+    blocks: list[Block] = []
+    for group in groups:
+        valid = _usable(group.passages)
+        k_returned[group.rows] = group.passages.shape[1]
+        n_dropped[group.rows] = (~valid).sum(axis=1)
+        whole = valid.all(axis=1)
+        blocks += _selected(group, whole & ~degenerate[group.rows])
+        for at in np.flatnonzero(~whole):
+            row = int(group.rows[at])
+            if invalid_rows == "raise":
+                cure = 'Embed these again, or pass invalid_rows="drop".'
+                _refuse_rows(passage_name.format(row), valid[at], "be finite and not zero", cure)
+            served[row] = np.flatnonzero(valid[at])
+            rest = Block(group.rows[at : at + 1], group.queries[at : at + 1], group.passages[at : at + 1, valid[at]])
+            blocks += _selected(rest, ~degenerate[rest.rows])
+    return Batch(tuple(blocks), served, k_returned, n_dropped, k_returned == n_dropped, degenerate)
+
+
+def _selected(block: Block, chosen: Mask) -> list[Block]:
+    if block.passages.shape[1] == 0 or not chosen.any():
+        return []
+    if chosen.all():
+        return [block]
+    return [Block(block.rows[chosen], block.queries[chosen], block.passages[chosen])]
+
+
+def _usable(vectors: FloatArray) -> Mask:
+    """Rows (...,) that are finite and not zero: nan and inf survive the two reductions."""
+    peak = np.maximum(vectors.max(axis=-1, initial=0.0), -vectors.min(axis=-1, initial=0.0))
+    return np.asarray((peak > 0.0) & (peak < np.inf))
+
+
+def _refuse_rows(name: str, valid: Mask, constraint: str, cure: str) -> None:
+    if valid.all():
+        return
+    rows = np.flatnonzero(~valid)
+    shown = ", ".join(map(str, rows[:_SHOWN].tolist())) + (", ..." if len(rows) > _SHOWN else "")
+    raise ValueError(f"`{name}` must {constraint} in every row; got {len(rows)} bad: {shown}. {cure}")

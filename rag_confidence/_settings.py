@@ -1,0 +1,175 @@
+"""Options of one call, checked once: `Settings` hold for all its queries, `Asked` for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from numpy.typing import ArrayLike
+
+from rag_confidence._inputs import Batch
+from rag_confidence._options import (
+    check_callable,
+    check_choice,
+    check_integer,
+    check_number,
+    check_parents,
+    check_text,
+    check_texts,
+)
+from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
+from rag_confidence.product.policy import MetricPolicy
+
+_DEFAULT_POLICY = MetricPolicy()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every query of a call; see `score` for the meanings."""
+
+    policy: MetricPolicy
+    calibrator: Callable[[float], float] | None
+    perturb: bool
+    contradiction: Callable[[Sequence[str]], Any] | None
+    embedder: str | None
+    embedding_backend: Backend
+    invalid_rows: InvalidRows
+    duplicate_cosine: float
+    loops: LoopTest
+    seed: int
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        policy: MetricPolicy | None,
+        calibrator: Callable[[float], float] | None,
+        perturb: bool,
+        contradiction: Callable[[Sequence[str]], Any] | None,
+        embedder: str | None,
+        embedding_backend: Backend,
+        invalid_rows: InvalidRows,
+        duplicate_cosine: float,
+        loops: LoopTest,
+        seed: int,
+    ) -> Settings:
+        """Settings from the arguments of `score`, each of them checked."""
+        if policy is not None and not isinstance(policy, MetricPolicy):
+            raise TypeError(f"`policy` must be a MetricPolicy; got {type(policy).__name__}. Build one.")
+        check_callable("calibrator", calibrator)
+        check_callable("contradiction", contradiction)
+        check_text("embedder", embedder)
+        check_choice("embedding_backend", embedding_backend, get_args(Backend))
+        check_choice("invalid_rows", invalid_rows, get_args(InvalidRows))
+        check_choice("loops", loops, get_args(LoopTest))
+        limit = check_number("duplicate_cosine", duplicate_cosine, 0.0, 1.0, "0.995 is the default.")
+        return cls(
+            policy=policy or _DEFAULT_POLICY,
+            calibrator=calibrator,
+            perturb=bool(perturb),
+            contradiction=contradiction,
+            embedder=embedder,
+            embedding_backend=embedding_backend,
+            invalid_rows=invalid_rows,
+            duplicate_cosine=limit,
+            loops=loops,
+            seed=check_integer("seed", seed, 0),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What single queries of a call came with, by their position."""
+
+    texts: Mapping[int, tuple[str, ...]]
+    parents: Mapping[int, IntArray]
+    candidates: Mapping[int, ArrayLike]
+    questions: Mapping[int, str]
+    k_requested: Sequence[int | None]
+
+    @classmethod
+    def of_one(
+        cls,
+        batch: Batch,
+        texts: Sequence[str] | None,
+        parents: Sequence[int | None] | None,
+        candidates: ArrayLike | None,
+        question: str | None,
+        k_requested: int | None,
+    ) -> Asked:
+        """From the arguments of `score`."""
+        return cls(
+            texts=_by_position([texts], lambda i, t: check_texts("texts", t, int(batch.k_returned[i]))),
+            parents=_by_position([parents], lambda i, p: _tree("parents", p, batch, i)),
+            candidates=_by_position([candidates], lambda i, c: c),
+            questions=_by_position([question], lambda i, q: _question("query_text", q)),
+            k_requested=[_requested("k_requested", k_requested)],
+        )
+
+    @classmethod
+    def of_many(
+        cls,
+        batch: Batch,
+        texts: Sequence[Sequence[str] | None] | None,
+        parents: Sequence[Sequence[int | None] | None] | None,
+        candidates: Sequence[ArrayLike | None] | None,
+        questions: Sequence[str | None] | None,
+        k_requested: int | Sequence[int | None] | None,
+    ) -> Asked:
+        """From the arguments of `score_many`: one entry a query, None where it has none."""
+        count = len(batch)
+        wanted = [k_requested] * count if k_requested is None or not isinstance(k_requested, Sequence) else k_requested
+        _check_length("k_requested", wanted, count)
+        for name, entries in (
+            ("texts", texts),
+            ("parents", parents),
+            ("candidates", candidates),
+            ("query_text", questions),
+        ):
+            _check_length(name, entries, count)
+        return cls(
+            texts=_by_position(texts, lambda i, t: check_texts(f"texts[{i}]", t, int(batch.k_returned[i]))),
+            parents=_by_position(parents, lambda i, p: _tree(f"parents[{i}]", p, batch, i)),
+            candidates=_by_position(candidates, lambda i, c: c),
+            questions=_by_position(questions, lambda i, q: _question(f"query_text[{i}]", q)),
+            k_requested=[_requested("k_requested", k) for k in wanted],
+        )
+
+
+def _by_position(entries: Any, check: Callable[[int, Any], Any]) -> dict[int, Any]:
+    if entries is None:
+        return {}
+    return {i: check(i, entry) for i, entry in enumerate(entries) if entry is not None}
+
+
+def _check_length(name: str, entries: Any, count: int) -> None:
+    if entries is None:
+        return
+    if isinstance(entries, str) or not hasattr(entries, "__len__"):
+        raise TypeError(f"`{name}` must have one entry a query; got {type(entries).__name__}. Pass a list.")
+    if len(entries) != count:
+        raise ValueError(
+            f"`{name}` must have one entry for each of the {count} queries; got {len(entries)}. "
+            "Use None for queries without one."
+        )
+
+
+def _tree(name: str, parents: Sequence[int | None], batch: Batch, row: int) -> IntArray:
+    if batch.n_dropped[row]:
+        raise ValueError(
+            f"`{name}` must be left out when passages are dropped; got {batch.n_dropped[row]} invalid rows. "
+            "Embed these passages again."
+        )
+    if batch.no_passages[row] and len(parents) == 0:
+        return check_parents(name, [None], 1)
+    return check_parents(name, parents, int(batch.k_returned[row]))
+
+
+def _question(name: str, question: str) -> str:
+    check_text(name, question)
+    return question
+
+
+def _requested(name: str, k: int | None) -> int | None:
+    return None if k is None else check_integer(name, k, 1)

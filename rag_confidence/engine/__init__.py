@@ -1,0 +1,1 @@
+"""Embeddings in, numbers out: no thresholds, no verdicts."""

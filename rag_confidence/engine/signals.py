@@ -1,0 +1,287 @@
+"""All numbers the engine measures on a block of retrievals, one column each.
+
+A single retrieval is a block of one, so `score` and `score_many` cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray, Mask
+from rag_confidence.engine import sheaf, stability
+from rag_confidence.engine.curvature import mean_and_least_curvature
+from rag_confidence.engine.joint import joint_deaths, summarise
+from rag_confidence.engine.relevance import Geometry, canonical, distinct, gram_of_stack, stack
+
+SHAPE_LIMIT = 512
+"""Shape is measured on at most this many passages, the best by cosine."""
+
+N_LEADERS = 3
+"""Passages named as support."""
+
+_CHUNK_ENTRIES = 2**18
+_DEGREES = 180.0 / math.pi
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Columns of shape (Q,), float64; nan means *not assessed*. Nothing here is a verdict.
+
+    Attributes
+    ----------
+    max_cosine, mean_top3_cosine : in [-1, 1]; of the distinct passages.
+    top_gap : best cosine minus the second; at least 0.
+    std_top10_cosine : standard deviation of the ten best cosines.
+    head_tail_gap : mean of ranks 1 to 3 minus mean of ranks 11 to 20; needs 20 cosines.
+    second_bar, persistence_margin, dominance, fragmentation, n_components : see `Barcode`.
+    concentration : 1 - normalised entropy of the positive cosines; 0 when they are equal.
+    lambda_2 : see `sheaf.algebraic_connectivity`.
+    dirichlet_energy, conditioned_energy : in [0, 1]; high when passages disagree.
+    curvature_mean, curvature_min : Forman curvature; very negative edges bridge dense regions.
+    flip_angle : degrees; see `stability.flip_angle`.
+    stability_move, movement_bound : cosine units; see `stability`.
+    focus_depth : depth of the focus over the height of the tree; flat lists have none.
+    n_nodes : vertices of the filtration. effective_k : distinct passages. n_shape : passages whose
+        shape was measured.
+    n_loops, n_minor_loops, loop_life, loop_ratio, loop_p_value : Vietoris-Rips H1; see `loops`.
+    """
+
+    max_cosine: FloatArray
+    mean_top3_cosine: FloatArray
+    top_gap: FloatArray
+    std_top10_cosine: FloatArray
+    head_tail_gap: FloatArray
+    second_bar: FloatArray
+    persistence_margin: FloatArray
+    dominance: FloatArray
+    fragmentation: FloatArray
+    n_components: FloatArray
+    concentration: FloatArray
+    lambda_2: FloatArray
+    dirichlet_energy: FloatArray
+    conditioned_energy: FloatArray
+    curvature_mean: FloatArray
+    curvature_min: FloatArray
+    flip_angle: FloatArray
+    stability_move: FloatArray
+    movement_bound: FloatArray
+    focus_depth: FloatArray
+    n_nodes: FloatArray
+    effective_k: FloatArray
+    n_shape: FloatArray
+    n_loops: FloatArray
+    n_minor_loops: FloatArray
+    loop_life: FloatArray
+    loop_ratio: FloatArray
+    loop_p_value: FloatArray
+
+
+SIGNAL_NAMES = tuple(field.name for field in fields(Signals))
+
+
+def unassessed(count: int) -> Signals:
+    """Signals of `count` retrievals of which nothing was measured."""
+    return Signals(*np.full((len(SIGNAL_NAMES), count), np.nan))
+
+
+def take(signals: Signals, rows: IntArray | list[int]) -> Signals:
+    """Copies of the columns restricted to `rows`."""
+    return Signals(*(getattr(signals, name)[rows] for name in SIGNAL_NAMES))
+
+
+def scatter(target: Signals, rows: IntArray, source: Signals) -> None:
+    """Write the columns of `source` into `rows` of `target`."""
+    for name in SIGNAL_NAMES:
+        getattr(target, name)[rows] = getattr(source, name)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Signals of a block, and which passages lead each of its lists.
+
+    Attributes
+    ----------
+    signals : Signals
+    leaders : ndarray of int, shape (Q, m)
+        Served positions of the best distinct passages, at most `N_LEADERS`; -1 pads short lists.
+    leader_cosines : ndarray, shape (Q, m)
+        Their cosines; nan pads.
+    """
+
+    signals: Signals
+    leaders: IntArray
+    leader_cosines: FloatArray
+
+
+def measure(
+    queries: FloatArray,
+    passages: FloatArray,
+    *,
+    duplicate_cosine: float,
+    directions: FloatArray | None = None,
+) -> Measured:
+    """Signals of flat retrievals of equal length.
+
+    Parameters
+    ----------
+    queries : ndarray, shape (Q, d)
+        Finite, no zero row.
+    passages : ndarray, shape (Q, k, d)
+        Finite, no zero row, k at least 1.
+    duplicate_cosine : float
+        See `relevance.distinct`.
+    directions : ndarray, shape (h, d), optional
+        Of the sampled probe; without them `stability_move` is not assessed.
+
+    Returns
+    -------
+    Measured
+        Q entries a column.
+
+    Notes
+    -----
+    One float64 Gram matrix a query; cost O(k^2 d + k^3), with k at most `SHAPE_LIMIT`.
+    """
+    geometry, move = block_geometry(queries, passages, directions)
+    keep = distinct(geometry.gram, duplicate_cosine)
+    return Measured(_by_length(geometry, keep, move, passages.shape[2]), *_leaders(geometry, keep))
+
+
+def block_geometry(
+    queries: FloatArray, passages: FloatArray, directions: FloatArray | None = None
+) -> tuple[Geometry, FloatArray]:
+    """Geometry of the `SHAPE_LIMIT` best passages of each query, and the sampled movement (Q,)."""
+    chosen = None
+    if passages.shape[1] > SHAPE_LIMIT:
+        chosen = np.stack([_best_rows(q, p) for q, p in zip(queries, passages, strict=True)])
+        passages = np.take_along_axis(passages, chosen[:, :, None], axis=1)
+    size = max(1, _CHUNK_ENTRIES // ((passages.shape[1] + 1) * passages.shape[2]))
+    starts = range(0, len(queries), size)
+    parts = [_geometry(queries[at : at + size], passages[at : at + size], directions) for at in starts]
+    geometry = _joined([part for part, _ in parts])
+    if chosen is not None:
+        geometry = replace(geometry, order=np.take_along_axis(chosen, geometry.order, axis=1))
+    return geometry, parts[0][1] if len(parts) == 1 else np.concatenate([move for _, move in parts])
+
+
+def _best_rows(query: FloatArray, passages: FloatArray) -> IntArray:
+    """Rows of the `SHAPE_LIMIT` passages of highest cosine to one query, ties in served order."""
+    block = stack(query[None], passages[None])[0]
+    norms = np.sqrt(np.einsum("kd,kd->k", block[1:], block[1:]))
+    return np.argsort(-(block[1:] @ block[0]) / norms, kind="stable")[:SHAPE_LIMIT]
+
+
+def _geometry(
+    queries: FloatArray, passages: FloatArray, directions: FloatArray | None
+) -> tuple[Geometry, FloatArray]:
+    block = stack(queries, passages)
+    cosines, gram = gram_of_stack(block)
+    # On a line there is no direction to turn to.
+    if directions is None or block.shape[2] == 1:
+        return canonical(cosines, gram), np.full(len(queries), np.nan)
+    probed = stability.probe_cosines(block, cosines, directions)
+    return canonical(cosines, gram), stability.mean_largest_change(cosines, probed)
+
+
+def _joined(parts: list[Geometry]) -> Geometry:
+    if len(parts) == 1:
+        return parts[0]
+    return Geometry(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Geometry)))
+
+
+def _by_length(geometry: Geometry, keep: Mask, move: FloatArray, dimension: int) -> Signals:
+    """Signals on the distinct passages: queries with equally many of them share a kernel call."""
+    lengths = np.add.reduce(keep, axis=1)
+    if lengths.min() == keep.shape[1]:
+        return shape_signals(geometry, move, keep.shape[1], dimension)
+    result = unassessed(len(lengths))
+    for n in np.unique(lengths):
+        rows = np.flatnonzero(lengths == n)
+        columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
+        scatter(result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1], dimension))
+    return result
+
+
+def _leaders(geometry: Geometry, keep: Mask) -> tuple[IntArray, FloatArray]:
+    if keep[:, :N_LEADERS].all():
+        return geometry.order[:, :N_LEADERS], geometry.cosines[:, :N_LEADERS]
+    first = np.argsort(~keep, axis=1, kind="stable")[:, :N_LEADERS]
+    real = np.take_along_axis(keep, first, axis=1)
+    leaders = np.where(real, np.take_along_axis(geometry.order, first, axis=1), -1)
+    return leaders, np.where(real, np.take_along_axis(geometry.cosines, first, axis=1), np.nan)
+
+
+def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int, dimension: int) -> Signals:
+    """Signals of canonical lists of distinct passages, `n_shape` of them before duplicates went."""
+    cosines, gram = geometry.cosines, geometry.gram
+    count, n = cosines.shape
+    bars = summarise(cosines, joint_deaths(cosines, gram))
+    curvature_mean, curvature_min = mean_and_least_curvature(gram)
+    full, missing = np.full(count, float(n)), np.full(count, np.nan)
+    return Signals(
+        max_cosine=cosines[:, 0],
+        mean_top3_cosine=_mean(cosines[:, :3]),
+        top_gap=cosines[:, 0] - cosines[:, 1] if n > 1 else missing,
+        std_top10_cosine=spread(cosines),
+        head_tail_gap=head_tail_gap(cosines),
+        second_bar=bars.second_bar,
+        persistence_margin=bars.margin,
+        dominance=bars.dominance,
+        fragmentation=bars.fragmentation,
+        n_components=bars.n_components,
+        concentration=concentration(cosines),
+        lambda_2=sheaf.algebraic_connectivity(gram),
+        dirichlet_energy=sheaf.dirichlet_energy(gram),
+        conditioned_energy=sheaf.conditioned_energy(cosines, gram),
+        curvature_mean=curvature_mean,
+        curvature_min=curvature_min,
+        flip_angle=stability.flip_angle(cosines, gram) * _DEGREES,
+        stability_move=move,
+        movement_bound=stability.movement_bound(cosines, dimension) if dimension > 1 else missing,
+        focus_depth=missing,
+        n_nodes=full,
+        effective_k=full,
+        n_shape=np.full(count, float(n_shape)),
+        n_loops=missing,
+        n_minor_loops=missing,
+        loop_life=missing,
+        loop_ratio=missing,
+        loop_p_value=missing,
+    )
+
+
+def spread(cosines: FloatArray) -> FloatArray:
+    """Standard deviation of the ten best of descending `cosines` (Q, n); nan for n = 1."""
+    if cosines.shape[1] == 1:
+        return np.full(len(cosines), np.nan)
+    best = cosines[:, :10]
+    apart = best - _mean(best)[:, None]
+    return np.sqrt(_mean(apart * apart))
+
+
+def head_tail_gap(cosines: FloatArray) -> FloatArray:
+    """Mean of ranks 1 to 3 minus mean of ranks 11 to 20 of descending `cosines` (Q, n)."""
+    if cosines.shape[1] < 20:
+        return np.full(len(cosines), np.nan)
+    return _mean(cosines[:, :3]) - _mean(cosines[:, 10:20])
+
+
+def concentration(values: FloatArray) -> FloatArray:
+    """1 minus the entropy of the positive part of `values` (Q, n) over log n; 0 when undefined."""
+    n = values.shape[1]
+    if n == 1:
+        return np.zeros(len(values))
+    positive = np.maximum(values, 0.0)
+    total = np.add.reduce(positive, axis=1)
+    share = positive / np.where(total > 0.0, total, 1.0)[:, None]
+    entropy = np.add.reduce(share * np.log(np.maximum(share, _TINY)), axis=1)
+    return np.where(total > 0.0, np.maximum(1.0 + entropy / math.log(n), 0.0), 0.0)
+
+
+def _mean(rows: FloatArray) -> FloatArray:
+    """Row means; half the price of `ndarray.mean` on short rows."""
+    return np.asarray(np.add.reduce(rows, axis=1) / rows.shape[1])

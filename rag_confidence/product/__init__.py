@@ -1,0 +1,1 @@
+"""Numbers become words: drivers, KPI, bands and verdict."""

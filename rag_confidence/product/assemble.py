@@ -1,0 +1,201 @@
+"""One row of the columns becomes one JSON record: the only place that writes 0..100."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_confidence._types import Backend, FloatArray, IntArray, ReasonCode, Signal
+from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
+from rag_confidence.product.drivers import Drivers
+from rag_confidence.product.narrative import ACTIONS, LOOP_REASON, reason
+from rag_confidence.product.policy import MetricPolicy
+from rag_confidence.product.record import SCHEMA_VERSION
+from rag_confidence.product.verdict import (
+    CODES,
+    CONFIDENCE_BANDS,
+    KPI_BANDS,
+    SIGNAL_BANDS,
+    SIGNALS,
+    VERDICT_OF,
+    band,
+    shown,
+)
+
+
+# Formatting an enum member costs more than the whole verdict table, so the keys are made once.
+_NAMES = [signal.value for signal in SIGNALS]
+_BAND_KEYS = [f"{name}_band" for name in _NAMES]
+_SIGNAL_KEYS = [f"signals.{name}" for name in _NAMES]
+_WEIGHT_KEYS = [f"weights.{name}" for name in _NAMES[1:]]
+_MEASURED_SIGNALS = (
+    "max_cosine",
+    "mean_top3_cosine",
+    "top_gap",
+    "std_top10_cosine",
+    "head_tail_gap",
+    "second_bar",
+    "lambda_2",
+    "dirichlet_energy",
+    "conditioned_energy",
+    "flip_angle",
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What one call of `score` or `score_many` was told, and what it noticed on the way.
+
+    Arrays have shape (Q,); the mappings hold only the queries they have something on.
+    """
+
+    policy: MetricPolicy
+    backend: Backend
+    embedder: str | None
+    k_requested: Sequence[int | None]
+    k_returned: IntArray
+    n_dropped: IntArray
+    contradiction: FloatArray
+    p_sufficient: FloatArray
+    warnings: Mapping[int, list[str]] = field(default_factory=dict)
+    questions: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def build_record(
+    signals: Signals, drivers: Drivers, codes: IntArray, risks: IntArray, context: Context, row: int
+) -> dict[str, Any]:
+    """The record of one retrieval; see `record.KEYS` for what each key means."""
+    policy = context.policy
+    code, kpi = CODES[int(codes[row])], float(drivers.kpi[row])
+    measured = {name: _plain(getattr(signals, name)[row]) for name in SIGNAL_NAMES}
+    values = dict(zip(SIGNALS, map(_plain, drivers.values[:, row].tolist()), strict=True))
+    risk = "none" if risks[row] < 0 else SIGNALS[int(risks[row])].value
+    display = _displayed(kpi, values, policy)
+    contradiction = _plain(context.contradiction[row])
+    verdict = VERDICT_OF[code]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": verdict.value,
+        "verdict_action": ACTIONS[verdict],
+        "verdict_reason": _reason(code, display, contradiction, risk, measured, policy),
+        "reason_code": code.value,
+        "primary_risk": risk,
+        "retrieval_confidence": display["kpi"],
+        "confidence_band": band(100.0 * kpi, policy.confidence_cuts, CONFIDENCE_BANDS),
+        "retrieval_confidence_band": band(100.0 * kpi, policy.kpi_cuts, KPI_BANDS),
+        "kpi": kpi,
+        "p_sufficient": _plain(context.p_sufficient[row]),
+        **_displayed_signals(values, display, policy),
+        "grounding_assessed": values[Signal.TOPICAL_GROUNDING] is not None,
+        "contradiction_assessed": contradiction is not None,
+        "k_requested": context.k_requested[row],
+        "k_returned": int(context.k_returned[row]),
+        "effective_k": _count(measured["effective_k"]) or 0,
+        "embedder": context.embedder,
+        "policy_fingerprint": policy.fingerprint,
+        "warnings": context.warnings.get(row, []),
+        **dict(zip(_WEIGHT_KEYS, drivers.weights[:, row].tolist(), strict=True)),
+        **_signals(values, measured, contradiction),
+        **_evidence(measured, context, row),
+    }
+
+
+def _plain(value: Any) -> float | None:
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def _count(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _displayed(kpi: float, values: Mapping[Signal, float | None], policy: MetricPolicy) -> dict[str, float | None]:
+    cuts, floors = policy.signal_cuts, policy.signal_floors
+    kpi_cuts = (*policy.kpi_cuts, *policy.confidence_cuts, policy.answer_at, policy.review_at)
+    display = {"kpi": shown(100.0 * kpi, kpi_cuts)}
+    for signal, value in values.items():
+        percent = None if value is None else 100.0 * value
+        display[signal] = shown(percent, (*cuts[signal], floors[signal]))
+    return display
+
+
+def _displayed_signals(
+    values: Mapping[Signal, float | None], display: Mapping[str, float | None], policy: MetricPolicy
+) -> dict[str, Any]:
+    cuts = policy.signal_cuts
+    found: dict[str, Any] = {}
+    for (signal, value), key, band_key in zip(values.items(), _NAMES, _BAND_KEYS, strict=True):
+        found[key] = display[signal]
+        percent = None if value is None else 100.0 * value
+        found[band_key] = band(percent, cuts[signal], SIGNAL_BANDS[signal])
+    return found
+
+
+def _reason(
+    code: ReasonCode,
+    display: Mapping[str, float | None],
+    contradiction: float | None,
+    risk: str,
+    measured: Mapping[str, float | None],
+    policy: MetricPolicy,
+) -> str:
+    conflicts = contradiction is not None and contradiction >= policy.contradiction_at
+    if code is ReasonCode.CONFLICTING and not conflicts:
+        return LOOP_REASON.format(
+            life=measured["loop_life"],
+            consistency=display[Signal.EVIDENCE_CONSISTENCY],
+            floor=policy.floors.evidence_consistency,
+        )
+    cuts = {
+        "answer_at": policy.answer_at,
+        "review_at": policy.review_at,
+        "contradiction_at": policy.contradiction_at,
+        **policy.signal_floors,
+    }
+    return reason(code, {**display, "contradiction": contradiction}, cuts, risk)
+
+
+def _signals(
+    values: Mapping[Signal, float | None], measured: Mapping[str, float | None], contradiction: float | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = dict(zip(_SIGNAL_KEYS, values.values(), strict=True))
+    for name in _MEASURED_SIGNALS:
+        found[f"signals.{name}"] = measured[name]
+    found["signals.contradiction"] = contradiction
+    return found
+
+
+def _evidence(measured: Mapping[str, float | None], context: Context, row: int) -> dict[str, Any]:
+    energy, moved = measured["dirichlet_energy"], measured["stability_move"]
+    return {
+        "evidence.topical_match_cosine": measured["mean_top3_cosine"],
+        "evidence.n_relevance_clusters": _count(measured["n_components"]),
+        "evidence.persistence_margin": measured["persistence_margin"],
+        "evidence.dominance": measured["dominance"],
+        "evidence.fragmentation": measured["fragmentation"],
+        "evidence.focus_depth": measured["focus_depth"],
+        "evidence.concentration": measured["concentration"],
+        "evidence.sheaf_consistency": None if energy is None else 1.0 - energy,
+        "evidence.contradiction_loops": _count(measured["n_loops"]),
+        "evidence.minor_loops": _count(measured["n_minor_loops"]),
+        "evidence.contradiction_loop_life": measured["loop_life"],
+        "evidence.loop_ratio": measured["loop_ratio"],
+        "evidence.loop_p_value": measured["loop_p_value"],
+        "evidence.stability_move": moved,
+        "evidence.stability_move_kind": None if moved is None else _move_kind(measured, context.policy),
+        "evidence.movement_bound": measured["movement_bound"],
+        "evidence.curvature_mean": measured["curvature_mean"],
+        "evidence.curvature_min": measured["curvature_min"],
+        "evidence.embedding_backend": context.backend,
+        "evidence.n_nodes": _count(measured["n_nodes"]),
+        "evidence.n_shape": _count(measured["n_shape"]) or 0,
+        "evidence.n_dropped_rows": int(context.n_dropped[row]),
+    }
+
+
+def _move_kind(measured: Mapping[str, float | None], policy: MetricPolicy) -> str:
+    exact = measured["focus_depth"] is not None or policy.definitions == "seed"
+    return "bottleneck" if exact else "bound"

@@ -1,0 +1,154 @@
+"""MetricsBatch: assessed retrievals as columns, each of which reads as RagConfidenceMetrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray, Signal
+from rag_confidence.engine.signals import Signals
+from rag_confidence.product.assemble import Context, build_record
+from rag_confidence.product.drivers import Drivers
+from rag_confidence.product.metrics import RagConfidenceMetrics, Support
+from rag_confidence.product.verdict import CODES, SIGNALS, VERDICT_OF
+
+_SNIPPET = 160
+_VERDICTS = np.array([VERDICT_OF[code].value for code in CODES])
+_REASONS = np.array([code.value for code in CODES])
+_RISKS = np.array([*(signal.value for signal in SIGNALS), "none"])
+
+
+@dataclass(frozen=True)
+class MetricsBatch:
+    """Q assessed retrievals, held as columns.
+
+    ``batch[i]`` and iteration give `RagConfidenceMetrics`, a slice gives a list of them. The columns are
+    what dashboards and calibration read.
+
+    Attributes
+    ----------
+    signals : Signals
+        What the engine measured.
+    drivers : Drivers
+        Fractions in [0, 1] and the weights as used.
+    codes, risks : ndarray of int, shape (Q,)
+        Rows of the verdict table, and primary risks (-1 for none).
+    leaders, leader_cosines : ndarray, shape (Q, m)
+        Served positions of the best distinct passages (-1 pads), and their cosines (nan pads).
+    context : Context
+        What was assessed under which options.
+    """
+
+    signals: Signals
+    drivers: Drivers
+    codes: IntArray
+    risks: IntArray
+    leaders: IntArray
+    leader_cosines: FloatArray
+    context: Context
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, index: int) -> RagConfidenceMetrics: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[RagConfidenceMetrics]: ...
+
+    def __getitem__(self, index: int | slice) -> RagConfidenceMetrics | list[RagConfidenceMetrics]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        position = range(len(self))[index]
+        record = build_record(self.signals, self.drivers, self.codes, self.risks, self.context, position)
+        question = self.context.questions.get(position)
+        return RagConfidenceMetrics(record, self._support(position), question)
+
+    def __iter__(self) -> Iterator[RagConfidenceMetrics]:
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def kpi(self) -> FloatArray:
+        """The KPI in [0, 1], shape (Q,)."""
+        return self.drivers.kpi
+
+    @cached_property
+    def retrieval_confidence(self) -> FloatArray:
+        """The KPI on 0..100, shape (Q,)."""
+        return 100.0 * self.drivers.kpi
+
+    @cached_property
+    def topical_grounding(self) -> FloatArray:
+        """On 0..100, shape (Q,); nan when not assessed, as in the next four."""
+        return 100.0 * self.drivers.of(Signal.TOPICAL_GROUNDING)
+
+    @cached_property
+    def answer_localization(self) -> FloatArray:
+        """On 0..100, shape (Q,)."""
+        return 100.0 * self.drivers.of(Signal.ANSWER_LOCALIZATION)
+
+    @cached_property
+    def support_cohesion(self) -> FloatArray:
+        """On 0..100, shape (Q,)."""
+        return 100.0 * self.drivers.of(Signal.SUPPORT_COHESION)
+
+    @cached_property
+    def evidence_consistency(self) -> FloatArray:
+        """On 0..100, shape (Q,)."""
+        return 100.0 * self.drivers.of(Signal.EVIDENCE_CONSISTENCY)
+
+    @cached_property
+    def query_robustness(self) -> FloatArray:
+        """On 0..100, shape (Q,)."""
+        return 100.0 * self.drivers.of(Signal.QUERY_ROBUSTNESS)
+
+    @cached_property
+    def verdict(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Verdicts as strings, shape (Q,)."""
+        return _VERDICTS[self.codes]
+
+    @cached_property
+    def reason_code(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Reason codes as strings, shape (Q,)."""
+        return _REASONS[self.codes]
+
+    @cached_property
+    def primary_risk(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Primary risks as strings, shape (Q,)."""
+        return _RISKS[self.risks]
+
+    @cached_property
+    def p_sufficient(self) -> FloatArray:
+        """What the calibrator made of each KPI, shape (Q,); nan without one."""
+        return self.context.p_sufficient
+
+    def columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The main columns by their key in the JSON record, ready for a data frame."""
+        table: dict[str, np.ndarray[Any, Any]] = {
+            "verdict": self.verdict,
+            "reason_code": self.reason_code,
+            "primary_risk": self.primary_risk,
+            "kpi": self.kpi,
+            "p_sufficient": self.p_sufficient,
+        }
+        return table | {f"signals.{signal}": self.drivers.of(signal) for signal in Signal}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """`RagConfidenceMetrics.to_dict` of every retrieval."""
+        return [metrics.to_dict() for metrics in self]
+
+    def _support(self, position: int) -> tuple[Support, ...]:
+        texts = self.context.texts.get(position)
+        found = zip(self.leaders[position].tolist(), self.leader_cosines[position].tolist(), strict=True)
+        return tuple(Support(row, cosine, _snippet(texts, row)) for row, cosine in found if row >= 0)
+
+
+def _snippet(texts: tuple[str, ...] | Mapping[int, str] | None, row: int) -> str | None:
+    if texts is None:
+        return None
+    line = " ".join(texts[row].split())
+    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 3].rstrip() + "..."

@@ -1,0 +1,98 @@
+"""Five signals and the KPI from the engine's numbers, for a whole block at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, Signal
+from rag_confidence.engine.signals import Signals
+from rag_confidence.product.grounding import grounding
+from rag_confidence.product.policy import MetricPolicy
+
+_ROW = {signal: row for row, signal in enumerate(Signal)}
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """Five signals a query in [0, 1], high is good; nan where one was not assessed.
+
+    Attributes
+    ----------
+    values : ndarray, shape (5, Q)
+        One row a `Signal`, in their order: the grounding gate, then the four shape drivers.
+    weights : ndarray, shape (4, Q)
+        Weights as used; those of drivers not assessed are 0.
+    kpi : ndarray, shape (Q,)
+        Grounding times weighted shape, in [0, 1].
+    """
+
+    values: FloatArray
+    weights: FloatArray
+    kpi: FloatArray
+
+    def of(self, signal: Signal) -> FloatArray:
+        """The row of one signal, shape (Q,)."""
+        return np.asarray(self.values[_ROW[signal]])
+
+
+def default_drivers(signals: Signals, policy: MetricPolicy, *, grounded: bool) -> Drivers:
+    """Drivers as this package defines them.
+
+    Parameters
+    ----------
+    signals : Signals
+        Q entries a column.
+    policy : MetricPolicy
+        Supplies weights, the grounding gate, `localization_tau` and `robustness_angle`.
+    grounded : bool
+        Whether absolute cosines mean anything (not so for lexical vectors).
+
+    Returns
+    -------
+    Drivers
+
+    Notes
+    -----
+    With l the second bar, lambda the algebraic connectivity, E the Dirichlet energy and phi the flip
+    angle in degrees: localization tau / (l + tau), cohesion min(lambda, 1), consistency 1 - E and
+    robustness phi / (phi + phi0). None depends on the range of the served list.
+    """
+    shape = (
+        policy.localization_tau / (signals.second_bar + policy.localization_tau),
+        np.minimum(signals.lambda_2, 1.0),
+        1.0 - signals.dirichlet_energy,
+        signals.flip_angle / (signals.flip_angle + policy.robustness_angle),
+    )
+    return combine(signals, shape, policy, grounded=grounded)
+
+
+def combine(
+    signals: Signals,
+    shape: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    policy: MetricPolicy,
+    *,
+    grounded: bool,
+    counted: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None,
+) -> Drivers:
+    """The KPI: grounding times the weighted mean of the drivers that were assessed.
+
+    `counted` replaces `shape` in the KPI alone. When no driver with a weight was assessed there is
+    nothing to rest an answer on, and the KPI is 0.
+    """
+    values = np.empty((5, len(signals.mean_top3_cosine)))
+    values[0] = grounding(signals.mean_top3_cosine, policy.grounding_center, policy.grounding_scale)
+    gate = np.where(np.isnan(values[0]), 0.0, values[0]) if grounded else 1.0
+    if not grounded:
+        values[0] = np.nan
+    for row, driver in enumerate(shape, start=1):
+        values[row] = driver
+    drivers = values[1:] if counted is None else np.stack(counted)
+    assessed = ~np.isnan(drivers)
+    weights = np.array(policy.weights.as_tuple())[:, None] * assessed
+    total = np.add.reduce(weights, axis=0)
+    weights /= np.where(total > 0.0, total, 1.0)
+    weighted = np.add.reduce(weights * np.where(assessed, drivers, 0.0), axis=0)
+    # The weights sum to one only up to rounding.
+    return Drivers(values, weights, np.minimum(weighted, 1.0) * gate)

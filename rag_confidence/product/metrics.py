@@ -1,0 +1,184 @@
+"""RagConfidenceMetrics: one assessed retrieval in words and numbers, and its JSON record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence.product.narrative import Contribution, contributions, narrative
+from rag_confidence.product.record import KEY_NAMES, KEYS, SCHEMA_VERSION, check_value
+
+
+@dataclass(frozen=True)
+class Support:
+    """One supporting passage: its place in the served list, its cosine, and its text if given."""
+
+    index: int
+    cosine: float
+    snippet: str | None
+
+
+@dataclass(frozen=True)
+class RagConfidenceMetrics:
+    """How far to trust one retrieval, and what to do with it.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ANSWER, REVIEW, ABSTAIN or ESCALATE; equal to the plain string.
+    verdict_reason, verdict_action : str
+        A sentence for the user, and what the verdict asks serving code to do.
+    reason_code : ReasonCode
+        The row of the verdict table that decided.
+    primary_risk : str
+        The signal that clears its floor by least; "none" when nothing was assessed.
+    kpi : float
+        Unrounded, in [0, 1].
+    support : tuple of Support
+        The best distinct passages. Not part of the record.
+    record : Mapping
+        What `to_dict` returns a copy of.
+
+    Notes
+    -----
+    `retrieval_confidence` and the five signals are on 0..100, unrounded, and None when they were not
+    assessed; `to_dict` rounds them for people.
+    """
+
+    record: Mapping[str, Any]
+    support: tuple[Support, ...] = ()
+    query_text: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> RagConfidenceMetrics:
+        """The metrics that `to_dict` wrote; texts and support are not in the record.
+
+        Raises
+        ------
+        ValueError
+            For another schema version, and for missing or unknown keys.
+        """
+        version = record.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise ValueError(
+                f"`record` must have schema_version {SCHEMA_VERSION!r}; got {version!r}. "
+                "Read it with the version of rag-confidence that wrote it."
+            )
+        odd = set(KEY_NAMES) ^ set(record)
+        if odd:
+            raise ValueError(
+                f"`record` must have the keys of the JSON contract; got a difference in {sorted(odd)[:8]}. "
+                "Pass a dictionary made by to_dict()."
+            )
+        for key in KEYS:
+            check_value(key, record[key.name])
+        return cls({name: record[name] for name in KEY_NAMES})
+
+    def __repr__(self) -> str:
+        return (
+            f"RagConfidenceMetrics(verdict={self.verdict.value}, kpi={self.kpi:.3f}, "
+            f"reason_code={self.reason_code.value}, primary_risk={self.primary_risk})"
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """What serving code should do."""
+        return Verdict(self.record["verdict"])
+
+    @property
+    def verdict_action(self) -> str:
+        """The action that the verdict asks for."""
+        return str(self.record["verdict_action"])
+
+    @property
+    def verdict_reason(self) -> str:
+        """One sentence that a user can be shown."""
+        return str(self.record["verdict_reason"])
+
+    @property
+    def reason_code(self) -> ReasonCode:
+        """The row of the verdict table that decided."""
+        return ReasonCode(self.record["reason_code"])
+
+    @property
+    def primary_risk(self) -> str:
+        """The signal that clears its floor by least, or "none"."""
+        return str(self.record["primary_risk"])
+
+    @property
+    def kpi(self) -> float:
+        """The KPI in [0, 1], unrounded."""
+        return float(self.record["kpi"])
+
+    @property
+    def p_sufficient(self) -> float | None:
+        """What the calibrator made of the KPI; None without one."""
+        value = self.record["p_sufficient"]
+        return None if value is None else float(value)
+
+    @property
+    def retrieval_confidence(self) -> float:
+        """The KPI on 0..100, unrounded."""
+        return 100.0 * self.kpi
+
+    @property
+    def confidence_band(self) -> str:
+        """HIGH, MEDIUM or LOW."""
+        return str(self.record["confidence_band"])
+
+    @property
+    def topical_grounding(self) -> float | None:
+        """Whether the query is about the passages at all, 0..100."""
+        return self._percent(Signal.TOPICAL_GROUNDING)
+
+    @property
+    def answer_localization(self) -> float | None:
+        """Whether the query hits one coherent region, 0..100."""
+        return self._percent(Signal.ANSWER_LOCALIZATION)
+
+    @property
+    def support_cohesion(self) -> float | None:
+        """Whether the passages hold together, 0..100."""
+        return self._percent(Signal.SUPPORT_COHESION)
+
+    @property
+    def evidence_consistency(self) -> float | None:
+        """Whether the passages resemble each other, 0..100; not whether they agree."""
+        return self._percent(Signal.EVIDENCE_CONSISTENCY)
+
+    @property
+    def query_robustness(self) -> float | None:
+        """How far the query can turn before the top passage changes, 0..100."""
+        return self._percent(Signal.QUERY_ROBUSTNESS)
+
+    @property
+    def grounding_assessed(self) -> bool:
+        """Whether absolute cosines were taken to mean anything."""
+        return bool(self.record["grounding_assessed"])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was capped, dropped or not assessed, in sentences."""
+        return tuple(self.record["warnings"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The flat JSON record: plain Python values, no nan, null where a value does not apply.
+
+        Every key is described in docs/json_contract.md and by `json_schema`.
+        """
+        return {**self.record, "warnings": list(self.record["warnings"])}
+
+    def explain(self) -> tuple[Contribution, ...]:
+        """How the KPI comes about: one `Contribution` a signal, the costliest first."""
+        return contributions(self.record)
+
+    def narrate(self, *, snippets: bool = False) -> str:
+        """The assessment in a few lines for people, with the supporting passages on request."""
+        passages = [(s.index, s.cosine, s.snippet) for s in self.support] if snippets else []
+        return narrative(self.record, self.query_text, passages)
+
+    def _percent(self, signal: Signal) -> float | None:
+        value = self.record[f"signals.{signal}"]
+        return None if value is None else 100.0 * float(value)

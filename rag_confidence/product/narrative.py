@@ -1,0 +1,196 @@
+"""Sentences: what a verdict asks for, why it was reached, and the card that explains a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_confidence._types import ReasonCode, Signal, Verdict
+
+ACTIONS: dict[Verdict, str] = {
+    Verdict.ANSWER: "serve the answer",
+    Verdict.REVIEW: "serve with a caveat, or retrieve again before answering",
+    Verdict.ABSTAIN: "withhold the answer; ask to rephrase, or say that nothing was found",
+    Verdict.ESCALATE: "show the conflicting sources, or route to a person",
+}
+
+_LABELS: dict[Signal, str] = {
+    Signal.TOPICAL_GROUNDING: "topical grounding",
+    Signal.ANSWER_LOCALIZATION: "answer localization",
+    Signal.SUPPORT_COHESION: "support cohesion",
+    Signal.EVIDENCE_CONSISTENCY: "evidence consistency",
+    Signal.QUERY_ROBUSTNESS: "query robustness",
+}
+
+_MEANINGS: dict[str, str] = {
+    "on-topic": "the question is about these passages",
+    "loosely-related": "the passages touch the question's topic at best",
+    "off-topic": "the passages are not about the question",
+    "sharp": "the support sits in one region",
+    "fuzzy": "a second region of support stands somewhat apart",
+    "diffuse": "the support comes from places that do not resemble each other",
+    "compact": "the passages hold together as one group",
+    "split": "the passages begin to fall into groups",
+    "scattered": "the passages fall into groups that share little",
+    "consistent": "the passages resemble each other closely",
+    "minor-tension": "the passages resemble each other in part",
+    "conflicting": "the passages say unlike things",
+    "stable": "the top passage survives small changes of the question's vector",
+    "phrasing-sensitive": "a small change of the question's vector changes the top passage",
+    "fragile": "the top passage is tied with another",
+}
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one signal did to the KPI.
+
+    Attributes
+    ----------
+    signal : str
+    value : float or None
+        On 0..100; None when not assessed.
+    band : str or None
+    weight : float
+        Share in the weighted shape as used; 1 for topical grounding, which multiplies it.
+    points_lost : float
+        Points of KPI (0..100) that this signal costs against a value of 100, the rest unchanged.
+    """
+
+    signal: str
+    value: float | None
+    band: str | None
+    weight: float
+    points_lost: float
+
+
+def contributions(record: Mapping[str, Any]) -> tuple[Contribution, ...]:
+    """One `Contribution` a signal, the costliest first.
+
+    Lost points of the shape drivers and of grounding are exact one at a time; they need not add up,
+    because grounding multiplies.
+    """
+    gate = record["signals.topical_grounding"]
+    factor = 1.0 if gate is None else float(gate)
+    shape = record["kpi"] / factor if factor > 0.0 else 0.0
+    found = [_contribution(record, Signal.TOPICAL_GROUNDING, 1.0, 0.0 if gate is None else shape * (1.0 - factor))]
+    for signal in tuple(Signal)[1:]:
+        value, weight = record[f"signals.{signal}"], float(record[f"weights.{signal}"])
+        lost = 0.0 if value is None else factor * weight * (1.0 - value)
+        found.append(_contribution(record, signal, weight, lost))
+    return tuple(sorted(found, key=lambda c: -c.points_lost))
+
+
+def _contribution(record: Mapping[str, Any], signal: Signal, weight: float, lost: float) -> Contribution:
+    value = record[f"signals.{signal}"]
+    percent = None if value is None else 100.0 * value
+    return Contribution(str(signal), percent, record[f"{signal}_band"], weight, 100.0 * lost)
+
+
+def reason(code: ReasonCode, shown: Mapping[str, float | None], cuts: Mapping[str, float], risk: str) -> str:
+    """One sentence for a user, with the value and the threshold that decided.
+
+    Parameters
+    ----------
+    code : ReasonCode
+        Row of the verdict table.
+    shown : mapping
+        Displayed values on 0..100: "kpi", "contradiction" (0..1) and the signals.
+    cuts : mapping
+        Thresholds: "answer_at", "review_at", "contradiction_at" and the floor of each signal.
+    risk : str
+        The primary risk, or the driver below its floor by most.
+    """
+    sentence = _REASONS[code]
+    weakest = _LABELS[Signal(risk)] if risk != "none" else "none"
+    return sentence.format(
+        kpi=_number(shown["kpi"]),
+        grounding=_number(shown[Signal.TOPICAL_GROUNDING]),
+        grounding_min=_number(cuts[Signal.TOPICAL_GROUNDING]),
+        answer_at=_number(cuts["answer_at"]),
+        review_at=_number(cuts["review_at"]),
+        contradiction=_score(shown["contradiction"]),
+        contradiction_at=_score(cuts["contradiction_at"]),
+        weakest=weakest,
+        weakest_value=_number(shown.get(risk)),
+        weakest_floor=_number(cuts.get(risk)),
+    )
+
+
+_REASONS: dict[ReasonCode, str] = {
+    ReasonCode.NO_PASSAGES: "Nothing was found: the search returned no passages.",
+    ReasonCode.DEGENERATE_QUERY: "The question could not be read: its embedding is zero.",
+    ReasonCode.OFF_TOPIC: (
+        "Nothing found is about this question: topical grounding {grounding} is below {grounding_min}."
+    ),
+    ReasonCode.CONFLICTING: (
+        "The sources conflict: contradiction score {contradiction} reaches {contradiction_at}."
+    ),
+    ReasonCode.WEAK: (
+        "What was found supports an answer too weakly: confidence {kpi} is below {review_at}; "
+        "the weakest signal is {weakest}."
+    ),
+    ReasonCode.AMBIGUOUS: (
+        "What was found is ambiguous: confidence {kpi} lies between {review_at} and {answer_at}; "
+        "the weakest signal is {weakest}."
+    ),
+    ReasonCode.DRIVER_FLOOR: (
+        "Confidence {kpi} is high, but {weakest} {weakest_value} is below its floor of {weakest_floor}."
+    ),
+    ReasonCode.SHAPE_ONLY: (
+        "The passages look coherent (confidence {kpi}), but whether they are about this question "
+        "cannot be assessed."
+    ),
+    ReasonCode.HEALTHY: (
+        "The passages support an answer: confidence {kpi} reaches {answer_at} and no signal is below its floor."
+    ),
+}
+
+LOOP_REASON = "The sources may conflict: a loop of {life:.2f} and evidence consistency {consistency} below {floor}."
+
+
+def _number(value: float | None) -> str:
+    return "not assessed" if value is None else f"{value:g}"
+
+
+def _score(value: float | None) -> str:
+    return "not assessed" if value is None else f"{value:.3g}"
+
+
+def narrative(
+    record: Mapping[str, Any], question: str | None, passages: Sequence[tuple[int, float, str | None]]
+) -> str:
+    """The card: verdict, reason, one line a signal, what was not assessed, and the support."""
+    lines = [f"Question: {question}"] if question else []
+    lines += [
+        f"{record['verdict']}: {record['verdict_action']}",
+        record["verdict_reason"],
+        "",
+        f"  {'retrieval confidence':<22}{record['retrieval_confidence']:>6.1f}  {record['retrieval_confidence_band']}",
+    ]
+    lines += [_line(record, signal) for signal in Signal]
+    lines += ["", f"  weakest signal: {record['primary_risk'].replace('_', ' ')}", f"  {_contradiction(record)}"]
+    lines += [f"  note: {warning}" for warning in record["warnings"]]
+    lines += _support(passages)
+    return "\n".join(lines)
+
+
+def _line(record: Mapping[str, Any], signal: Signal) -> str:
+    value, band = record[signal], record[f"{signal}_band"]
+    if value is None:
+        return f"  {_LABELS[signal]:<22}     -  not assessed"
+    return f"  {_LABELS[signal]:<22}{value:>6.1f}  {band}: {_MEANINGS[band]}"
+
+
+def _contradiction(record: Mapping[str, Any]) -> str:
+    if not record["contradiction_assessed"]:
+        return "contradiction not assessed: embeddings cannot see it; pass contradiction="
+    return f"contradiction score: {record['signals.contradiction']:.2f}"
+
+
+def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:
+    if not passages:
+        return []
+    rows = [f"  [{index}] {cosine:+.3f}  {snippet or '(no text given)'}" for index, cosine, snippet in passages]
+    return ["", "  support:", *rows]

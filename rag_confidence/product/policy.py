@@ -1,0 +1,236 @@
+"""MetricPolicy: every constant between the engine's numbers and the verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._options import check_choice, check_number
+from rag_confidence._types import FloatArray, Signal
+from rag_confidence.product.grounding import fit_gate
+
+_FIX = "Correct the policy."
+_RANGES = {
+    "answer_at": (0.0, 100.0),
+    "review_at": (0.0, 100.0),
+    "grounding_center": (-1.0, 1.0),
+    "grounding_scale": (1e-6, 2.0),
+    "grounding_min": (0.0, 100.0),
+    "contradiction_at": (0.0, 1.0),
+    "loop_life_flag": (0.0, 2.0),
+    "localization_tau": (1e-6, 2.0),
+    "robustness_angle": (1e-6, 90.0),
+}
+_CUTS = {
+    "kpi_cuts": 3,
+    "confidence_cuts": 2,
+    "grounding_cuts": 2,
+    "localization_cuts": 2,
+    "cohesion_cuts": 2,
+    "consistency_cuts": 2,
+    "robustness_cuts": 2,
+}
+
+
+@dataclass(frozen=True)
+class DriverValues:
+    """One number for each of the four shape drivers: a weight or a floor."""
+
+    answer_localization: float
+    support_cohesion: float
+    evidence_consistency: float
+    query_robustness: float
+
+    def as_tuple(self) -> tuple[float, float, float, float]:
+        """The values in the order of the fields."""
+        return (
+            self.answer_localization,
+            self.support_cohesion,
+            self.evidence_consistency,
+            self.query_robustness,
+        )
+
+
+@dataclass(frozen=True)
+class MetricPolicy:
+    """Thresholds, weights and scales that turn signals into drivers, a KPI and a verdict.
+
+    All thresholds and bands are on the 0..100 scale of `RagConfidenceMetrics`. The defaults suit
+    qwen3-embedding:0.6b; for any other embedder fit the grounding gate first (`fit_grounding`).
+
+    Attributes
+    ----------
+    answer_at, review_at : float
+        KPI from which a healthy retrieval is answered; below `review_at` it is withheld.
+    grounding_center, grounding_scale : float
+        Cosine at which grounding is one half, and the cosine distance over which it changes.
+    grounding_min : float
+        Grounding below this is off topic.
+    contradiction_at : float
+        Score in [0, 1] of the caller's `contradiction` function from which sources conflict.
+    loop_life_flag : float
+        Life from which `MetricPolicy.seed()` counts a loop.
+    localization_tau : float
+        Cosine length of the second bar at which answer localization is one half.
+    robustness_angle : float
+        Flip angle in degrees at which query robustness is one half.
+    weights, floors : DriverValues
+        Weight of each driver in the KPI (renormalised over those assessed), and the value below which
+        a driver alone asks for review. A mapping with the four names is accepted.
+    kpi_cuts, confidence_cuts, grounding_cuts, localization_cuts, cohesion_cuts, consistency_cuts, \
+robustness_cuts : tuple of float
+        Lower ends of the bands, descending.
+    definitions : {"default", "seed"}
+        Which formulas the drivers use; see `MetricPolicy.seed`.
+    version : int
+        Version of the default constants.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a constant that cannot be meant: a scale of 0, a negative weight, weights that are all 0,
+        review above answer, bands out of order, anything outside 0..100.
+
+    Examples
+    --------
+    >>> MetricPolicy(answer_at=70).answer_at
+    70
+    """
+
+    answer_at: float = 65.0
+    review_at: float = 45.0
+    grounding_center: float = 0.46
+    grounding_scale: float = 0.08
+    grounding_min: float = 50.0
+    contradiction_at: float = 0.5
+    loop_life_flag: float = 0.10
+    localization_tau: float = 0.25
+    robustness_angle: float = 0.5
+    weights: DriverValues = DriverValues(0.35, 0.25, 0.25, 0.15)
+    floors: DriverValues = DriverValues(55.0, 55.0, 60.0, 60.0)
+    kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
+    confidence_cuts: tuple[float, ...] = (65.0, 45.0)
+    grounding_cuts: tuple[float, ...] = (70.0, 40.0)
+    localization_cuts: tuple[float, ...] = (85.0, 60.0)
+    cohesion_cuts: tuple[float, ...] = (85.0, 55.0)
+    consistency_cuts: tuple[float, ...] = (80.0, 55.0)
+    robustness_cuts: tuple[float, ...] = (80.0, 55.0)
+    definitions: Literal["default", "seed"] = "default"
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {name: _level(name, getattr(self, name)) for name in _RANGES}
+        checked["weights"] = _driver_values("weights", self.weights, 1e6)
+        checked["floors"] = _driver_values("floors", self.floors, 100.0)
+        checked |= {name: _cuts(name, getattr(self, name)) for name in _CUTS}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if self.review_at > self.answer_at:
+            raise ValueError(
+                f"`review_at` must be at most `answer_at`; got {self.review_at} > {self.answer_at}. {_FIX}"
+            )
+        if sum(self.weights.as_tuple()) == 0.0:
+            raise ValueError(f"`weights` must have a positive sum; got all zero. {_FIX}")
+        check_choice("definitions", self.definitions, ("default", "seed"))
+
+    @classmethod
+    def seed(cls) -> MetricPolicy:
+        """The source scorer's own formulas, for those who migrate from it.
+
+        Relevance is min-max normalised, the flat barcode is a star at the centroid, robustness is a
+        sampled bottleneck distance that counts as 100 when it was not probed, and loops (with ripser)
+        divide consistency. On real retrievals these drivers carry almost no information.
+        """
+        return cls(definitions="seed")
+
+    @classmethod
+    def fit_grounding(
+        cls, on_topic: ArrayLike, off_topic: ArrayLike, *, base: MetricPolicy | None = None
+    ) -> MetricPolicy:
+        """A policy whose grounding gate is fitted to one embedder and corpus.
+
+        Parameters
+        ----------
+        on_topic, off_topic : array_like, shape (m,) or (m, k)
+            Cosines of retrievals for questions the corpus is about, and for questions it is not
+            about. With two axes the three largest of each row are averaged, as the gate does.
+        base : MetricPolicy, optional
+            Policy whose other constants are kept.
+
+        Returns
+        -------
+        MetricPolicy
+            `grounding_center` is where both kinds are equally likely, and grounding is the probability
+            of being on topic when both kinds are equally frequent.
+
+        Raises
+        ------
+        ValueError
+            When fewer than ten of a kind are given, or on-topic cosines are not the higher ones.
+
+        Notes
+        -----
+        Logistic regression on one variable, both kinds weighted equally, with targets drawn in from 0
+        and 1 so that separable samples give a finite slope.
+
+        References
+        ----------
+        J. Platt (1999), Probabilistic outputs for support vector machines, section 2.2 (targets).
+        """
+        center, scale = fit_gate(on_topic, off_topic)
+        return replace(base or cls(), grounding_center=center, grounding_scale=scale)
+
+    @cached_property
+    def signal_cuts(self) -> dict[Signal, tuple[float, ...]]:
+        """Lower ends of the bands of each signal."""
+        cuts = (
+            self.grounding_cuts,
+            self.localization_cuts,
+            self.cohesion_cuts,
+            self.consistency_cuts,
+            self.robustness_cuts,
+        )
+        return dict(zip(Signal, cuts, strict=True))
+
+    @cached_property
+    def signal_floors(self) -> dict[Signal, float]:
+        """Value below which each signal alone changes the verdict."""
+        return dict(zip(Signal, (self.grounding_min, *self.floors.as_tuple()), strict=True))
+
+    @cached_property
+    def floor_column(self) -> FloatArray:
+        """`signal_floors` as an array of shape (5, 1)."""
+        return np.array([*self.signal_floors.values()])[:, None]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of every constant: equal for policies that always decide alike."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _level(name: str, value: Any) -> float:
+    return check_number(name, value, *_RANGES[name], _FIX)
+
+
+def _driver_values(name: str, value: DriverValues | Mapping[str, float], most: float) -> DriverValues:
+    given = asdict(value) if isinstance(value, DriverValues) else value
+    expected = [field.name for field in fields(DriverValues)]
+    if not isinstance(given, Mapping) or set(given) != set(expected):
+        got = sorted(given) if isinstance(given, Mapping) else type(given).__name__
+        raise ValueError(f"`{name}` must name {', '.join(expected)}; got {got}. Give all four.")
+    return DriverValues(**{key: check_number(f"{name}.{key}", given[key], 0.0, most, _FIX) for key in expected})
+
+
+def _cuts(name: str, value: tuple[float, ...]) -> tuple[float, ...]:
+    cuts = tuple(check_number(f"{name}[{i}]", cut, 0.0, 100.0, _FIX) for i, cut in enumerate(value))
+    if len(cuts) != _CUTS[name] or any(high <= low for high, low in zip(cuts, cuts[1:], strict=False)):
+        raise ValueError(f"`{name}` must be {_CUTS[name]} descending cuts; got {value}. {_FIX}")
+    return cuts

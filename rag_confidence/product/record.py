@@ -1,0 +1,213 @@
+"""The JSON contract: every key of `to_dict()`, its type, whether it may be null, and what it means.
+
+The JSON Schema and the table in the docs are made from this list, so the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence.product.verdict import CONFIDENCE_BANDS, KPI_BANDS, SIGNAL_BANDS
+
+SCHEMA_VERSION = "1.0"
+
+Kind = Literal["number", "integer", "string", "boolean", "array"]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of the record."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    nullable: bool = False
+    low: float | None = None
+    high: float | None = None
+    words: tuple[str, ...] = ()
+
+
+def _percent(name: str, meaning: str, nullable: bool = True) -> Key:
+    return Key(name, "number", meaning, nullable, 0.0, 100.0)
+
+
+def _fraction(name: str, meaning: str, nullable: bool = True) -> Key:
+    return Key(name, "number", meaning, nullable, 0.0, 1.0)
+
+
+def _count(name: str, meaning: str, nullable: bool = False) -> Key:
+    return Key(name, "integer", meaning, nullable, 0.0)
+
+
+def _real(name: str, meaning: str, low: float | None = None, high: float | None = None) -> Key:
+    return Key(name, "number", meaning, True, low, high)
+
+
+def _band(signal: Signal) -> Key:
+    words = SIGNAL_BANDS[signal]
+    return Key(f"{signal}_band", "string", f"band of `{signal}`", True, words=words)
+
+
+_HEADLINE = (
+    Key("schema_version", "string", "version of this contract", words=(SCHEMA_VERSION,)),
+    Key("verdict", "string", "what to do", words=tuple(Verdict)),
+    Key("verdict_action", "string", "the action the verdict asks for"),
+    Key("verdict_reason", "string", "one sentence that a user can be shown"),
+    Key("reason_code", "string", "row of the verdict table that decided", words=tuple(ReasonCode)),
+    Key("primary_risk", "string", "signal that clears its floor by least", words=(*Signal, "none")),
+    _percent("retrieval_confidence", "the KPI for people, one decimal", nullable=False),
+    Key("confidence_band", "string", "coarse band of the KPI", words=CONFIDENCE_BANDS),
+    Key("retrieval_confidence_band", "string", "band of the KPI", words=KPI_BANDS),
+    _fraction("kpi", "the KPI, unrounded: fit gates on this one", nullable=False),
+    _fraction("p_sufficient", "what `calibrator` made of the KPI"),
+)
+
+_DISPLAYED = (
+    _percent("topical_grounding", "is the question about these passages at all?"),
+    _band(Signal.TOPICAL_GROUNDING),
+    _percent("answer_localization", "does the query hit one coherent region?"),
+    _band(Signal.ANSWER_LOCALIZATION),
+    _percent("support_cohesion", "do the passages hold together?"),
+    _band(Signal.SUPPORT_COHESION),
+    _percent("evidence_consistency", "do the passages resemble each other? Not: do they agree"),
+    _band(Signal.EVIDENCE_CONSISTENCY),
+    _percent("query_robustness", "how far can the query turn before the top passage changes?"),
+    _band(Signal.QUERY_ROBUSTNESS),
+)
+
+_CONTEXT = (
+    Key("grounding_assessed", "boolean", "false for lexical vectors: shape only"),
+    Key("contradiction_assessed", "boolean", "whether a contradiction function was supplied"),
+    _count("k_requested", "passages that were asked for", nullable=True),
+    _count("k_returned", "passages that were handed in"),
+    _count("effective_k", "distinct passages among those whose shape was measured"),
+    Key("embedder", "string", "name of the embedder, as given", True),
+    Key("policy_fingerprint", "string", "hash of every constant of the policy"),
+    Key("warnings", "array", "sentences about what was capped, dropped or not assessed"),
+)
+
+_WEIGHTS = tuple(
+    _fraction(f"weights.{signal}", f"weight of `{signal}` as used; 0 when not assessed", nullable=False)
+    for signal in Signal
+    if signal is not Signal.TOPICAL_GROUNDING
+)
+
+_SIGNALS = (
+    *(_fraction(f"signals.{signal}", f"`{signal}`, unrounded") for signal in Signal),
+    _real("signals.max_cosine", "best cosine", -1.0, 1.0),
+    _real("signals.mean_top3_cosine", "mean of the three best cosines", -1.0, 1.0),
+    _real("signals.top_gap", "best cosine minus the second", 0.0, 2.0),
+    _real("signals.std_top10_cosine", "standard deviation of the ten best cosines", 0.0, 1.0),
+    _real("signals.head_tail_gap", "mean of ranks 1 to 3 minus mean of ranks 11 to 20", 0.0, 2.0),
+    _real("signals.second_bar", "cosine length of the longest bar that dies", 0.0, 2.0),
+    _real("signals.lambda_2", "algebraic connectivity of the passage graph", 0.0, 2.0),
+    _fraction("signals.dirichlet_energy", "mean disagreement of pairs (tree: of edges)"),
+    _fraction("signals.conditioned_energy", "the same with the query direction projected out"),
+    _real("signals.flip_angle", "degrees the query must turn to change the top passage", 0.0, 90.0),
+    _fraction("signals.contradiction", "largest score of the contradiction function"),
+)
+
+_EVIDENCE = (
+    _real("evidence.topical_match_cosine", "mean of the three best cosines, which grounding reads", -1.0, 1.0),
+    _count("evidence.n_relevance_clusters", "bars of the barcode", nullable=True),
+    _real("evidence.persistence_margin", "first bar minus second bar", 0.0, 2.0),
+    _fraction("evidence.dominance", "first bar over all bars"),
+    _real("evidence.fragmentation", "total length of all bars but the first", 0.0),
+    _fraction("evidence.focus_depth", "depth of the focus in the tree; null on flat lists"),
+    _fraction("evidence.concentration", "1 - normalised entropy of the relevance"),
+    _fraction("evidence.sheaf_consistency", "1 - Dirichlet energy"),
+    _count("evidence.contradiction_loops", "loops judged real by the test named in `loops`", nullable=True),
+    _count("evidence.minor_loops", "the other loops", nullable=True),
+    _real("evidence.contradiction_loop_life", "life of the longest loop", 0.0, 2.0),
+    _real("evidence.loop_ratio", "death over birth of the longest-lived loop", 0.0),
+    _fraction("evidence.loop_p_value", "share of rotation surrogates with as long a loop"),
+    _real("evidence.stability_move", "mean movement over the probes of the query", 0.0),
+    Key(
+        "evidence.stability_move_kind",
+        "string",
+        "exact bottleneck distance, or the bound on it that is used on flat lists",
+        True,
+        words=("bottleneck", "bound"),
+    ),
+    _real("evidence.movement_bound", "analytic bound on the mean movement", 0.0),
+    _real("evidence.curvature_mean", "mean Forman curvature of the edges"),
+    _real("evidence.curvature_min", "most negative Forman curvature: the edge most like a bridge"),
+    Key("evidence.embedding_backend", "string", "where the vectors came from", words=("precomputed", "lexical")),
+    _count("evidence.n_nodes", "vertices of the filtration", nullable=True),
+    _count("evidence.n_shape", "passages whose shape was measured"),
+    _count("evidence.n_dropped_rows", "invalid passages dropped on request"),
+)
+
+KEYS: tuple[Key, ...] = (*_HEADLINE, *_DISPLAYED, *_CONTEXT, *_WEIGHTS, *_SIGNALS, *_EVIDENCE)
+"""All keys, in the order of `to_dict()`."""
+
+KEY_NAMES: tuple[str, ...] = tuple(key.name for key in KEYS)
+
+
+_PYTHON: dict[Kind, tuple[type, ...]] = {
+    "number": (int, float),
+    "integer": (int,),
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list, tuple),
+}
+
+
+def check_value(key: Key, value: Any) -> None:
+    """Refuse a `value` that the contract does not allow under `key`."""
+    if value is None and key.nullable:
+        return
+    typed = isinstance(value, _PYTHON[key.kind]) and isinstance(value, bool) == (key.kind == "boolean")
+    worded = not key.words or value in key.words
+    if typed and worded and _within(key, value):
+        return
+    wanted = " or ".join(map(repr, map(str, key.words))) or f"a {key.kind}{_range_text(key)}"
+    raise ValueError(f"`record[{key.name!r}]` must be {wanted}; got {value!r}. Pass an unchanged to_dict().")
+
+
+def _within(key: Key, value: Any) -> bool:
+    """Whether a number lies in the range of its key; nan does not."""
+    if key.kind not in ("number", "integer"):
+        return True
+    low = -math.inf if key.low is None else key.low
+    high = math.inf if key.high is None else key.high
+    return math.isfinite(value) and low <= value <= high
+
+
+def _range_text(key: Key) -> str:
+    return "" if key.low is None else f" in [{key.low:g}, {'inf' if key.high is None else f'{key.high:g}'}]"
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of `RagConfidenceMetrics.to_dict()`.
+
+    Examples
+    --------
+    >>> json_schema()["properties"]["kpi"]["maximum"]
+    1.0
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "RagConfidenceMetrics",
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(KEY_NAMES),
+        "properties": {key.name: _property(key) for key in KEYS},
+    }
+
+
+def _property(key: Key) -> dict[str, Any]:
+    schema: dict[str, Any] = {"description": key.meaning}
+    schema["type"] = [key.kind, "null"] if key.nullable else key.kind
+    if key.words:
+        schema["enum"] = [str(word) for word in key.words] + ([None] if key.nullable else [])
+    if key.low is not None:
+        schema["minimum"] = key.low
+    if key.high is not None:
+        schema["maximum"] = key.high
+    if key.kind == "array":
+        schema["items"] = {"type": "string"}
+    return schema

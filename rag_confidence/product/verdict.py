@@ -1,0 +1,122 @@
+"""Bands, verdict and primary risk: one decision table, applied to a whole block at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray, Mask, ReasonCode, Signal, Verdict
+from rag_confidence.product.drivers import Drivers
+from rag_confidence.product.policy import MetricPolicy
+
+CODES: tuple[ReasonCode, ...] = tuple(ReasonCode)
+"""Reason codes in the order in which the default table asks for them."""
+
+VERDICT_OF: dict[ReasonCode, Verdict] = {
+    ReasonCode.NO_PASSAGES: Verdict.ABSTAIN,
+    ReasonCode.DEGENERATE_QUERY: Verdict.ABSTAIN,
+    ReasonCode.OFF_TOPIC: Verdict.ABSTAIN,
+    ReasonCode.CONFLICTING: Verdict.ESCALATE,
+    ReasonCode.WEAK: Verdict.ABSTAIN,
+    ReasonCode.AMBIGUOUS: Verdict.REVIEW,
+    ReasonCode.DRIVER_FLOOR: Verdict.REVIEW,
+    ReasonCode.SHAPE_ONLY: Verdict.REVIEW,
+    ReasonCode.HEALTHY: Verdict.ANSWER,
+}
+
+SIGNALS: tuple[Signal, ...] = tuple(Signal)
+
+KPI_BANDS = ("strong", "good", "mixed", "weak")
+CONFIDENCE_BANDS = ("HIGH", "MEDIUM", "LOW")
+SIGNAL_BANDS: dict[Signal, tuple[str, str, str]] = {
+    Signal.TOPICAL_GROUNDING: ("on-topic", "loosely-related", "off-topic"),
+    Signal.ANSWER_LOCALIZATION: ("sharp", "fuzzy", "diffuse"),
+    Signal.SUPPORT_COHESION: ("compact", "split", "scattered"),
+    Signal.EVIDENCE_CONSISTENCY: ("consistent", "minor-tension", "conflicting"),
+    Signal.QUERY_ROBUSTNESS: ("stable", "phrasing-sensitive", "fragile"),
+}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the table looks at beside the drivers, each of shape (Q,).
+
+    `contradiction` is nan where nobody assessed it; `n_loops` is read by the seed's table alone.
+    """
+
+    no_passages: Mask
+    degenerate_query: Mask
+    contradiction: FloatArray
+    n_loops: FloatArray
+
+
+def decide(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> IntArray:
+    """Index into `CODES` of the first row of the verdict table that holds, shape (Q,).
+
+    Parameters
+    ----------
+    drivers : Drivers
+        Unrounded, in [0, 1].
+    situation : Situation
+    policy : MetricPolicy
+
+    Returns
+    -------
+    ndarray of int, shape (Q,)
+
+    Notes
+    -----
+    nan compares false with everything, so a driver that was not assessed fails no floor.
+    """
+    kpi, percent = 100.0 * drivers.kpi, 100.0 * drivers.values
+    table = np.ones((len(CODES), len(kpi)), dtype=bool)
+    table[0] = situation.no_passages
+    table[1] = situation.degenerate_query
+    table[2] = percent[0] < policy.grounding_min
+    table[3] = situation.contradiction >= policy.contradiction_at
+    table[4] = kpi < policy.review_at
+    table[5] = kpi < policy.answer_at
+    table[6] = (percent[1:] < policy.floor_column[1:]).any(axis=0)
+    table[7] = np.isnan(percent[0])
+    if policy.definitions == "seed":
+        table[2] = False
+        table[3] |= _looped(drivers, situation, policy)
+    return np.asarray(table.argmax(axis=0))
+
+
+def _looped(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> Mask:
+    """The source escalates on a loop and low consistency, and asks for this before the topic."""
+    inconsistent = 100.0 * drivers.of(Signal.EVIDENCE_CONSISTENCY) < policy.floors.evidence_consistency
+    return np.asarray(inconsistent & (situation.n_loops >= 1.0))
+
+
+def primary_risks(drivers: Drivers, policy: MetricPolicy) -> IntArray:
+    """Index into `SIGNALS` of the signal that clears its floor by least, shape (Q,); -1 for none.
+
+    Signals that were not assessed are left out; ties go to the earlier signal.
+    """
+    room = 100.0 * drivers.values - policy.floor_column
+    room[np.isnan(room)] = np.inf
+    weakest = room.argmin(axis=0)
+    return np.where(np.isinf(room.min(axis=0)), -1, weakest)
+
+
+def band(value: float | None, cuts: tuple[float, ...], words: tuple[str, ...]) -> str | None:
+    """Word for an unrounded `value` in 0..100; None when it was not assessed."""
+    if value is None:
+        return None
+    for cut, word in zip(cuts, words, strict=False):
+        if value >= cut:
+            return word
+    return words[-1]
+
+
+def shown(value: float | None, cuts: tuple[float, ...]) -> float | None:
+    """`value` in 0..100 to one decimal, rounded down where rounding up would cross one of `cuts`."""
+    if value is None:
+        return None
+    rounded = round(value, 1)
+    if any(value < cut <= rounded for cut in cuts):
+        return int(value * 10.0) / 10.0
+    return rounded
