@@ -26,8 +26,6 @@ from rag_confidence.engine.signals import (
     measure,
     scatter,
     spread,
-    take,
-    unassessed,
 )
 from rag_confidence.engine.stability import probe_directions
 from rag_confidence.engine.tree import on_tree
@@ -47,7 +45,7 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     measured = _measured(batch, asked, settings, notes)
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
-    situation = Situation(batch.no_passages, batch.degenerate_query, contradiction, measured.signals.n_loops)
+    situation = Situation(batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"])
     return MetricsBatch(
         signals=measured.signals,
         drivers=drivers,
@@ -77,7 +75,7 @@ def _measured(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> M
         return parts[0][1]
     count = len(batch)
     whole = Measured(
-        unassessed(count), np.full((count, N_LEADERS), -1), np.full((count, N_LEADERS), np.nan)
+        Signals.of(count, {}), np.full((count, N_LEADERS), -1), np.full((count, N_LEADERS), np.nan)
     )
     for block, part in parts:
         scatter(whole.signals, block.rows, part.signals)
@@ -112,15 +110,15 @@ def _measured_block(
     ]
     if not rows:
         return measured
-    signals = take(measured.signals, np.arange(len(block.rows)))
+    signals = measured.signals.with_values({})
     for at, row in rows:
         single = Block(block.rows[at : at + 1], block.queries[at : at + 1], block.passages[at : at + 1])
-        refined = _refined(take(signals, [at]), single, asked, settings, directions)
+        refined = _refined(signals.take([at]), single, asked, settings, directions)
         if row in asked.candidates:
             refined = _with_candidates(refined, single, asked.candidates[row], served.get(row))
         found = _loops(single, settings)
         notes[row] += [found.note] if found.note else []
-        scatter(signals, np.array([at]), with_loops(refined, found))
+        scatter(signals, [at], with_loops(refined, found))
     return replace(measured, signals=signals)
 
 
@@ -153,7 +151,7 @@ def _with_candidates(signals: Signals, single: Block, candidates: ArrayLike, kep
     """Spread signals of the whole retrieved list instead of the served part."""
     served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
     ranked = check_candidates("candidates", candidates, served, kept)[None]
-    return replace(signals, std_top10_cosine=spread(ranked), head_tail_gap=head_tail_gap(ranked))
+    return signals.with_values({"std_top10_cosine": spread(ranked), "head_tail_gap": head_tail_gap(ranked)})
 
 
 def _drivers(signals: Signals, settings: Settings) -> Drivers:

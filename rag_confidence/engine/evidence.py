@@ -37,7 +37,7 @@ class LoopEvidence:
 def with_loops(signals: Signals, found: LoopEvidence) -> Signals:
     """The signals of one retrieval with its loop columns filled in."""
     names = ("n_loops", "n_minor_loops", "loop_life", "loop_ratio", "loop_p_value")
-    return replace(signals, **{name: np.array([getattr(found, name)]) for name in names})
+    return signals.with_values({name: getattr(found, name) for name in names})
 
 
 def loop_evidence(gram: FloatArray, test: LoopTest, *, seed: int) -> LoopEvidence:

@@ -1,7 +1,8 @@
 """Deaths of the joint filtration for many queries in lock-step.
 
 `barcode.joint_barcode` is the readable version for one query; this one computes the same deaths for
-a whole block with a fixed number of array calls.
+a whole block with a fixed number of array calls. SciPy's `minimum_spanning_tree` would drop the edges of
+weight zero that duplicates produce, and takes one graph at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import ZERO_LENGTH, joint_barcode
-from rag_confidence.engine.spanning import prim_many
 
 _FEW = 3
 
@@ -49,10 +49,8 @@ def joint_deaths(cosines: FloatArray, gram: FloatArray) -> FloatArray:
     order, because the weakest edge between two vertices of the tree is the least weight between
     their places. A vertex dies at the strongest such bottleneck to any older one. Cost O(n^2).
     """
-    if len(cosines) == 1:
-        return joint_barcode(cosines[0], gram[0]).death[None]
     if len(cosines) <= _FEW:
-        return np.stack([joint_barcode(c, g).death for c, g in zip(cosines, gram, strict=True)])
+        return np.array([joint_barcode(c, g).death for c, g in zip(cosines, gram, strict=True)])
     edges = np.minimum(np.minimum(cosines[:, :, None], cosines[:, None, :]), gram)
     order, reached = prim_many(edges)
     along = _path_deaths(order, reached)
@@ -73,6 +71,44 @@ def _path_deaths(order: IntArray, reached: FloatArray) -> FloatArray:
         np.maximum(right, np.where(left_older, bottleneck, -np.inf), out=right)
         np.maximum(left, np.where(left_older, -np.inf, bottleneck), out=left)
     return deaths
+
+
+def prim_many(weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Order in which Prim's algorithm from vertex 0 reaches the vertices of many graphs.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (Q, n, n)
+        Symmetric edge weights of Q complete graphs.
+
+    Returns
+    -------
+    order : ndarray of int, shape (Q, n)
+        Vertices in the order in which they are reached.
+    reached : ndarray, shape (Q, n)
+        Weight of the edge that reached each; +inf for the first.
+
+    Notes
+    -----
+    The weakest edge between two vertices on the tree is the least of the weights that follow the
+    earlier one up to the later one in this order. Cost O(n^2) a graph, in n steps for all.
+    """
+    count, n, _ = weights.shape
+    rows = np.arange(count)
+    order = np.zeros((count, n), dtype=np.intp)
+    reached = np.full((count, n), np.inf)
+    key = weights[:, 0].copy()
+    key[:, 0] = -np.inf
+    spent = np.zeros((count, n))
+    spent[:, 0] = -np.inf
+    for step in range(1, n):
+        best = key.argmax(axis=1)
+        order[:, step] = best
+        reached[:, step] = key[rows, best]
+        spent[rows, best] = -np.inf
+        np.maximum(key, weights[rows, best], out=key)
+        key += spent
+    return order, reached
 
 
 def summarise(cosines: FloatArray, deaths: FloatArray) -> BarSummary:

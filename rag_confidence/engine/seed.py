@@ -7,8 +7,6 @@ dimension. Nothing in the default policy reads them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
@@ -76,7 +74,7 @@ def seed_signals(
         "focus_depth": focus_depth(focus, parents),
         "n_nodes": len(nodes),
     }
-    return replace(flat, **{name: np.array([float(value)]) for name, value in values.items()})
+    return flat.with_values(values)
 
 
 def _nodes(passages: FloatArray, parents: IntArray | None) -> tuple[FloatArray, IntArray]:

@@ -45,7 +45,7 @@ def dirichlet_energy(gram: FloatArray) -> FloatArray:
     if n == 1:
         return np.zeros(gram.shape[:-2])
     mean_cosine = (np.add.reduce(gram, axis=(-2, -1)) - n) / (n * (n - 1))
-    return np.minimum(np.maximum(0.5 - 0.5 * mean_cosine, 0.0), 1.0)
+    return np.maximum(0.5 - 0.5 * mean_cosine, 0.0)
 
 
 def conditioned_energy(cosines: FloatArray, gram: FloatArray) -> FloatArray:
@@ -67,12 +67,17 @@ def conditioned_energy(cosines: FloatArray, gram: FloatArray) -> FloatArray:
     -----
     Mean over pairs of :math:`(2 - 2 G_{ij} - (c_i - c_j)^2) / 4`. Cost O(n^2).
     """
-    n = gram.shape[-1]
+    return without_query(dirichlet_energy(gram), cosines)
+
+
+def without_query(energy: FloatArray, cosines: FloatArray) -> FloatArray:
+    """`conditioned_energy`, given the Dirichlet `energy` (...) of the same passages."""
+    n = cosines.shape[-1]
     if n == 1:
-        return np.zeros(gram.shape[:-2])
+        return energy
     centred = cosines - (np.add.reduce(cosines, axis=-1) / n)[..., None]
     along_query = 0.5 / (n - 1) * np.add.reduce(centred * centred, axis=-1)
-    return np.maximum(dirichlet_energy(gram) - along_query, 0.0)
+    return np.maximum(energy - along_query, 0.0)
 
 
 def algebraic_connectivity(gram: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ A single retrieval is a block of one, so `score` and `score_many` cannot drift a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -27,76 +28,95 @@ _DEGREES = 180.0 / math.pi
 _TINY = float(np.finfo(np.float64).tiny)
 
 
+SIGNAL_NAMES = (
+    "max_cosine",
+    "mean_top3_cosine",
+    "top_gap",
+    "std_top10_cosine",
+    "head_tail_gap",
+    "second_bar",
+    "persistence_margin",
+    "dominance",
+    "fragmentation",
+    "n_components",
+    "concentration",
+    "lambda_2",
+    "dirichlet_energy",
+    "conditioned_energy",
+    "curvature_mean",
+    "curvature_min",
+    "flip_angle",
+    "stability_move",
+    "movement_bound",
+    "focus_depth",
+    "n_nodes",
+    "effective_k",
+    "n_shape",
+    "n_loops",
+    "n_minor_loops",
+    "loop_life",
+    "loop_ratio",
+    "loop_p_value",
+)
+_ROW = {name: row for row, name in enumerate(SIGNAL_NAMES)}
+
+
 @dataclass(frozen=True)
 class Signals:
-    """Columns of shape (Q,), float64; nan means *not assessed*. Nothing here is a verdict.
+    """A table of named columns, one entry a query; nan means *not assessed*. Nothing is a verdict.
+
+    ``signals["lambda_2"]`` is a column of shape (Q,), float64:
+
+    - ``max_cosine``, ``mean_top3_cosine``: in [-1, 1], of the distinct passages;
+    - ``top_gap``: best cosine minus the second; ``std_top10_cosine``: standard deviation of the ten best;
+      ``head_tail_gap``: mean of ranks 1 to 3 minus mean of ranks 11 to 20;
+    - ``second_bar``, ``persistence_margin``, ``dominance``, ``fragmentation``, ``n_components``: see
+      `Barcode`;
+    - ``concentration``: 1 minus the normalised entropy of the positive cosines;
+    - ``lambda_2``, ``dirichlet_energy``, ``conditioned_energy``: see `sheaf`;
+    - ``curvature_mean``, ``curvature_min``: Forman curvature, very negative on bridges;
+    - ``flip_angle`` in degrees, ``stability_move`` and ``movement_bound`` in cosines: see `stability`;
+    - ``focus_depth``: depth of the focus over the height of a tree; flat lists have none;
+    - ``n_nodes``: vertices of the filtration; ``effective_k``: distinct passages; ``n_shape``: passages
+      whose shape was measured;
+    - ``n_loops``, ``n_minor_loops``, ``loop_life``, ``loop_ratio``, ``loop_p_value``: see `loops`.
 
     Attributes
     ----------
-    max_cosine, mean_top3_cosine : in [-1, 1]; of the distinct passages.
-    top_gap : best cosine minus the second; at least 0.
-    std_top10_cosine : standard deviation of the ten best cosines.
-    head_tail_gap : mean of ranks 1 to 3 minus mean of ranks 11 to 20; needs 20 cosines.
-    second_bar, persistence_margin, dominance, fragmentation, n_components : see `Barcode`.
-    concentration : 1 - normalised entropy of the positive cosines; 0 when they are equal.
-    lambda_2 : see `sheaf.algebraic_connectivity`.
-    dirichlet_energy, conditioned_energy : in [0, 1]; high when passages disagree.
-    curvature_mean, curvature_min : Forman curvature; very negative edges bridge dense regions.
-    flip_angle : degrees; see `stability.flip_angle`.
-    stability_move, movement_bound : cosine units; see `stability`.
-    focus_depth : depth of the focus over the height of the tree; flat lists have none.
-    n_nodes : vertices of the filtration. effective_k : distinct passages. n_shape : passages whose
-        shape was measured.
-    n_loops, n_minor_loops, loop_life, loop_ratio, loop_p_value : Vietoris-Rips H1; see `loops`.
+    table : ndarray, shape (len(SIGNAL_NAMES), Q)
     """
 
-    max_cosine: FloatArray
-    mean_top3_cosine: FloatArray
-    top_gap: FloatArray
-    std_top10_cosine: FloatArray
-    head_tail_gap: FloatArray
-    second_bar: FloatArray
-    persistence_margin: FloatArray
-    dominance: FloatArray
-    fragmentation: FloatArray
-    n_components: FloatArray
-    concentration: FloatArray
-    lambda_2: FloatArray
-    dirichlet_energy: FloatArray
-    conditioned_energy: FloatArray
-    curvature_mean: FloatArray
-    curvature_min: FloatArray
-    flip_angle: FloatArray
-    stability_move: FloatArray
-    movement_bound: FloatArray
-    focus_depth: FloatArray
-    n_nodes: FloatArray
-    effective_k: FloatArray
-    n_shape: FloatArray
-    n_loops: FloatArray
-    n_minor_loops: FloatArray
-    loop_life: FloatArray
-    loop_ratio: FloatArray
-    loop_p_value: FloatArray
+    table: FloatArray
+
+    @classmethod
+    def of(cls, count: int, values: Mapping[str, FloatArray | float]) -> Signals:
+        """Signals of `count` retrievals of which only `values` were measured."""
+        table = np.full((len(SIGNAL_NAMES), count), np.nan)
+        for name, value in values.items():
+            table[_ROW[name]] = value
+        return cls(table)
+
+    def __len__(self) -> int:
+        return int(self.table.shape[1])
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return np.asarray(self.table[_ROW[name]])
+
+    def take(self, rows: IntArray | list[int]) -> Signals:
+        """A copy restricted to the queries `rows`."""
+        return Signals(self.table[:, rows])
+
+    def with_values(self, values: Mapping[str, FloatArray | float]) -> Signals:
+        """A copy in which the named columns hold `values`."""
+        table = self.table.copy()
+        for name, value in values.items():
+            table[_ROW[name]] = value
+        return Signals(table)
 
 
-SIGNAL_NAMES = tuple(field.name for field in fields(Signals))
-
-
-def unassessed(count: int) -> Signals:
-    """Signals of `count` retrievals of which nothing was measured."""
-    return Signals(*np.full((len(SIGNAL_NAMES), count), np.nan))
-
-
-def take(signals: Signals, rows: IntArray | list[int]) -> Signals:
-    """Copies of the columns restricted to `rows`."""
-    return Signals(*(getattr(signals, name)[rows] for name in SIGNAL_NAMES))
-
-
-def scatter(target: Signals, rows: IntArray, source: Signals) -> None:
-    """Write the columns of `source` into `rows` of `target`."""
-    for name in SIGNAL_NAMES:
-        getattr(target, name)[rows] = getattr(source, name)
+def scatter(target: Signals, rows: IntArray | list[int], source: Signals) -> None:
+    """Write `source` into the queries `rows` of `target`, which nobody else holds."""
+    target.table[:, rows] = source.table
 
 
 @dataclass(frozen=True)
@@ -198,7 +218,7 @@ def _by_length(geometry: Geometry, keep: Mask, move: FloatArray, dimension: int)
     lengths = np.add.reduce(keep, axis=1)
     if lengths.min() == keep.shape[1]:
         return shape_signals(geometry, move, keep.shape[1], dimension)
-    result = unassessed(len(lengths))
+    result = Signals.of(len(lengths), {})
     for n in np.unique(lengths):
         rows = np.flatnonzero(lengths == n)
         columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
@@ -221,52 +241,49 @@ def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int, dimension:
     count, n = cosines.shape
     bars = summarise(cosines, joint_deaths(cosines, gram))
     curvature_mean, curvature_min = mean_and_least_curvature(gram)
-    full, missing = np.full(count, float(n)), np.full(count, np.nan)
-    return Signals(
-        max_cosine=cosines[:, 0],
-        mean_top3_cosine=_mean(cosines[:, :3]),
-        top_gap=cosines[:, 0] - cosines[:, 1] if n > 1 else missing,
-        std_top10_cosine=spread(cosines),
-        head_tail_gap=head_tail_gap(cosines),
-        second_bar=bars.second_bar,
-        persistence_margin=bars.margin,
-        dominance=bars.dominance,
-        fragmentation=bars.fragmentation,
-        n_components=bars.n_components,
-        concentration=concentration(cosines),
-        lambda_2=sheaf.algebraic_connectivity(gram),
-        dirichlet_energy=sheaf.dirichlet_energy(gram),
-        conditioned_energy=sheaf.conditioned_energy(cosines, gram),
-        curvature_mean=curvature_mean,
-        curvature_min=curvature_min,
-        flip_angle=stability.flip_angle(cosines, gram) * _DEGREES,
-        stability_move=move,
-        movement_bound=stability.movement_bound(cosines, dimension) if dimension > 1 else missing,
-        focus_depth=missing,
-        n_nodes=full,
-        effective_k=full,
-        n_shape=np.full(count, float(n_shape)),
-        n_loops=missing,
-        n_minor_loops=missing,
-        loop_life=missing,
-        loop_ratio=missing,
-        loop_p_value=missing,
+    energy = sheaf.dirichlet_energy(gram)
+    return Signals.of(
+        count,
+        {
+            "max_cosine": cosines[:, 0],
+            "mean_top3_cosine": _mean(cosines[:, :3]),
+            "top_gap": cosines[:, 0] - cosines[:, 1] if n > 1 else np.nan,
+            "std_top10_cosine": spread(cosines),
+            "head_tail_gap": head_tail_gap(cosines),
+            "second_bar": bars.second_bar,
+            "persistence_margin": bars.margin,
+            "dominance": bars.dominance,
+            "fragmentation": bars.fragmentation,
+            "n_components": bars.n_components,
+            "concentration": concentration(cosines),
+            "lambda_2": sheaf.algebraic_connectivity(gram),
+            "dirichlet_energy": energy,
+            "conditioned_energy": sheaf.without_query(energy, cosines),
+            "curvature_mean": curvature_mean,
+            "curvature_min": curvature_min,
+            "flip_angle": stability.flip_angle(cosines, gram) * _DEGREES,
+            "stability_move": move,
+            "movement_bound": stability.movement_bound(cosines, dimension) if dimension > 1 else np.nan,
+            "n_nodes": n,
+            "effective_k": n,
+            "n_shape": n_shape,
+        },
     )
 
 
-def spread(cosines: FloatArray) -> FloatArray:
+def spread(cosines: FloatArray) -> FloatArray | float:
     """Standard deviation of the ten best of descending `cosines` (Q, n); nan for n = 1."""
     if cosines.shape[1] == 1:
-        return np.full(len(cosines), np.nan)
+        return np.nan
     best = cosines[:, :10]
     apart = best - _mean(best)[:, None]
     return np.sqrt(_mean(apart * apart))
 
 
-def head_tail_gap(cosines: FloatArray) -> FloatArray:
-    """Mean of ranks 1 to 3 minus mean of ranks 11 to 20 of descending `cosines` (Q, n)."""
+def head_tail_gap(cosines: FloatArray) -> FloatArray | float:
+    """Mean of ranks 1 to 3 minus mean of ranks 11 to 20 of descending `cosines` (Q, n); nan below 20."""
     if cosines.shape[1] < 20:
-        return np.full(len(cosines), np.nan)
+        return np.nan
     return _mean(cosines[:, :3]) - _mean(cosines[:, 10:20])
 
 

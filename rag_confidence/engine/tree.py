@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
@@ -68,7 +66,7 @@ def on_tree(
         "focus_depth": focus_depth(cosines >= cosines.max() - FOCUS_WINDOW, parents),
         "n_nodes": len(parents),
     }
-    return replace(flat, **{name: np.array([float(value)]) for name, value in values.items()})
+    return flat.with_values(values)
 
 
 def focus_depth(focus: np.ndarray, parents: IntArray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,11 +69,11 @@ def build_record(
     """The record of one retrieval; see `record.KEYS` for what each key means."""
     policy = context.policy
     code, kpi = CODES[int(codes[row])], float(drivers.kpi[row])
-    measured = {name: _plain(getattr(signals, name)[row]) for name in SIGNAL_NAMES}
+    measured = dict(zip(SIGNAL_NAMES, map(_plain, signals.table[:, row].tolist()), strict=True))
     values = dict(zip(SIGNALS, map(_plain, drivers.values[:, row].tolist()), strict=True))
     risk = "none" if risks[row] < 0 else SIGNALS[int(risks[row])].value
     display = _displayed(kpi, values, policy)
-    contradiction = _plain(context.contradiction[row])
+    contradiction = _plain(float(context.contradiction[row]))
     verdict = VERDICT_OF[code]
     return {
         "schema_version": SCHEMA_VERSION,
@@ -87,7 +86,7 @@ def build_record(
         "confidence_band": band(100.0 * kpi, policy.confidence_cuts, CONFIDENCE_BANDS),
         "retrieval_confidence_band": band(100.0 * kpi, policy.kpi_cuts, KPI_BANDS),
         "kpi": kpi,
-        "p_sufficient": _plain(context.p_sufficient[row]),
+        "p_sufficient": _plain(float(context.p_sufficient[row])),
         **_displayed_signals(values, display, policy),
         "grounding_assessed": values[Signal.TOPICAL_GROUNDING] is not None,
         "contradiction_assessed": contradiction is not None,
@@ -103,9 +102,9 @@ def build_record(
     }
 
 
-def _plain(value: Any) -> float | None:
-    number = float(value)
-    return None if math.isnan(number) else number
+def _plain(number: float) -> float | None:
+    """nan, which marks what was not assessed, is the only number that differs from itself."""
+    return number if number == number else None
 
 
 def _count(value: float | None) -> int | None:

@@ -59,11 +59,12 @@ def default_drivers(signals: Signals, policy: MetricPolicy, *, grounded: bool) -
     angle in degrees: localization tau / (l + tau), cohesion min(lambda, 1), consistency 1 - E and
     robustness phi / (phi + phi0). None depends on the range of the served list.
     """
+    turn = signals["flip_angle"]
     shape = (
-        policy.localization_tau / (signals.second_bar + policy.localization_tau),
-        np.minimum(signals.lambda_2, 1.0),
-        1.0 - signals.dirichlet_energy,
-        signals.flip_angle / (signals.flip_angle + policy.robustness_angle),
+        policy.localization_tau / (signals["second_bar"] + policy.localization_tau),
+        np.minimum(signals["lambda_2"], 1.0),
+        1.0 - signals["dirichlet_energy"],
+        turn / (turn + policy.robustness_angle),
     )
     return combine(signals, shape, policy, grounded=grounded)
 
@@ -81,16 +82,16 @@ def combine(
     `counted` replaces `shape` in the KPI alone. When no driver with a weight was assessed there is
     nothing to rest an answer on, and the KPI is 0.
     """
-    values = np.empty((5, len(signals.mean_top3_cosine)))
-    values[0] = grounding(signals.mean_top3_cosine, policy.grounding_center, policy.grounding_scale)
+    values = np.empty((5, len(signals)))
+    values[0] = grounding(signals["mean_top3_cosine"], policy.grounding_center, policy.grounding_scale)
     gate = np.where(np.isnan(values[0]), 0.0, values[0]) if grounded else 1.0
     if not grounded:
         values[0] = np.nan
     for row, driver in enumerate(shape, start=1):
         values[row] = driver
     drivers = values[1:] if counted is None else np.stack(counted)
-    assessed = ~np.isnan(drivers)
-    weights = np.array(policy.weights.as_tuple())[:, None] * assessed
+    assessed = drivers >= 0.0
+    weights = assessed * policy.weight_column
     total = np.add.reduce(weights, axis=0)
     weights /= np.where(total > 0.0, total, 1.0)
     weighted = np.add.reduce(weights * np.where(assessed, drivers, 0.0), axis=0)

@@ -27,8 +27,8 @@ def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> Floa
     ndarray, shape (Q,)
         In [0, 1], increasing in every cosine.
     """
-    # Beyond 500 the sigmoid is 0 or 1 in float64, and exp would overflow.
-    exponent = np.clip((center - mean_top3_cosine) / scale, -500.0, 500.0)
+    # Beyond 500 the sigmoid is 0 in float64, and exp would overflow.
+    exponent = np.minimum((center - mean_top3_cosine) / scale, 500.0)
     return 1.0 / (1.0 + np.exp(exponent))
 
 

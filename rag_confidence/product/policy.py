@@ -210,6 +210,11 @@ robustness_cuts : tuple of float
         return np.array([*self.signal_floors.values()])[:, None]
 
     @cached_property
+    def weight_column(self) -> FloatArray:
+        """`weights` as an array of shape (4, 1)."""
+        return np.array(self.weights.as_tuple())[:, None]
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of every constant: equal for policies that always decide alike."""
         text = json.dumps(asdict(self), sort_keys=True)

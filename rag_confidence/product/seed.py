@@ -18,11 +18,11 @@ def seed_drivers(signals: Signals, policy: MetricPolicy, *, grounded: bool) -> D
     sheaf / (1 + loops) and robustness 1 - movement. Robustness that was not probed is reported as
     not assessed, but counts as 1 in the KPI, as it does in the source.
     """
-    localization = np.clip(0.6 * signals.persistence_margin + 0.4 * signals.dominance, 0.0, 1.0)
-    cohesion = 1.0 / (1.0 + signals.fragmentation)
-    loops = np.where(np.isnan(signals.n_loops), 0.0, signals.n_loops)
-    consistency = (1.0 - signals.dirichlet_energy) / (1.0 + loops)
-    robustness = np.clip(1.0 - signals.stability_move, 0.0, 1.0)
+    localization = np.clip(0.6 * signals["persistence_margin"] + 0.4 * signals["dominance"], 0.0, 1.0)
+    cohesion = 1.0 / (1.0 + signals["fragmentation"])
+    loops = np.where(np.isnan(signals["n_loops"]), 0.0, signals["n_loops"])
+    consistency = (1.0 - signals["dirichlet_energy"]) / (1.0 + loops)
+    robustness = np.clip(1.0 - signals["stability_move"], 0.0, 1.0)
     counted = np.where(np.isnan(robustness), 1.0, robustness)
     return combine(
         signals,
