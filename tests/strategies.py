@@ -15,7 +15,7 @@ Array = NDArray[Any]
 DUPLICATE_COSINE = 0.995
 SMALL_DIMENSIONS = (2, 3, 4, 8)
 DIMENSIONS = (2, 3, 4, 5, 8, 384)
-KINDS = ("fresh", "grid", "copy", "double", "near", "antipode", "mirror")
+KINDS = ("fresh", "grid", "copy", "double", "near", "antipode", "mirror", "query")
 NEAR = (-1e-3, -1e-5, 1e-5, 1e-3)
 
 
@@ -45,6 +45,11 @@ class Retrieval:
         return bool(np.all(np.abs(self.gram - DUPLICATE_COSINE) > margin))
 
 
+def generator(seed: int) -> np.random.Generator:
+    """A stream of its own, so that no vector drawn elsewhere from the same small seed repeats it."""
+    return np.random.default_rng([2026, seed])
+
+
 def _unit(x: Array) -> Array:
     return np.asarray(x / np.linalg.norm(x))
 
@@ -67,6 +72,8 @@ def _row(kind: str, rng: np.random.Generator, query: Array, earlier: list[Array]
     d = len(query)
     if kind == "grid":
         return _nonzero_grid(rng, d)
+    if kind == "query":
+        return 3 * query
     if kind == "fresh" or not earlier:
         return rng.standard_normal(d)
     model = earlier[rng.integers(len(earlier))]
@@ -87,7 +94,7 @@ def retrievals(
     kinds: tuple[str, ...] = KINDS,
 ) -> Retrieval:
     """Any mixture of row kinds around a random or grid query; no zero rows."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = generator(draw(st.integers(0, 2**32 - 1)))
     d = draw(st.sampled_from(dimensions))
     query = _nonzero_grid(rng, d) if draw(st.booleans()) else rng.standard_normal(d)
     rows: list[Array] = []
@@ -136,6 +143,9 @@ def trees(draw: st.DrawFn, min_n: int = 1, max_n: int = 9) -> tuple[Array, Array
 
 @st.composite
 def rotations(draw: st.DrawFn, d: int) -> Array:
-    """A random orthogonal matrix, reflections included."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return np.asarray(np.linalg.qr(rng.standard_normal((d, d)))[0])
+    """An orthogonal matrix: three random reflections in a row."""
+    rng = generator(draw(st.integers(0, 2**32 - 1)))
+    result = np.eye(d)
+    for v in map(_unit, rng.standard_normal((3, d))):
+        result -= 2 * np.outer(result @ v, v)
+    return result

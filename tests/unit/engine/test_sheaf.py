@@ -109,6 +109,15 @@ def test_rounding_is_not_an_edge(r: Retrieval) -> None:
     )
 
 
+def test_connectivity_is_never_above_its_range() -> None:
+    """Rounding does not lift lambda_2 of a pair above 2, nor that of a clique above n / (n - 1)."""
+    levels = np.random.default_rng(0).random(5000)
+    for n in (2, 3, 4, 7):
+        g = np.repeat(levels, n * n).reshape(-1, n, n)
+        g[:, np.arange(n), np.arange(n)] = 1.0
+        assert algebraic_connectivity(g).max() <= n / (n - 1)
+
+
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_connectivity_of_equal_resemblance_is_largest(n: int) -> None:
     """All mutual cosines equal: lambda_2 is n / (n - 1), the largest value."""
