@@ -433,8 +433,67 @@ def test_default_drivers_match_the_naive_ones(r: Retrieval) -> None:
     assert m.kpi == pytest.approx(ref.kpi(expected, WEIGHTS), abs=1e-7)
 
 
+def check_bars(record: dict[str, Any], bars: list[ref.Bar], essential: float) -> None:
+    """The evidence keys that are read off a barcode, given the length of its essential bar."""
+    lengths = [birth - death for birth, death in ref.long_bars(bars)]
+    total, second = math.fsum(lengths), max(lengths, default=0.0)
+    assert record["signals.second_bar"] == pytest.approx(second, abs=1e-12)
+    assert record["evidence.n_relevance_clusters"] == 1 + len(lengths)
+    assert record["evidence.fragmentation"] == pytest.approx(total, abs=1e-12)
+    assert record["evidence.persistence_margin"] == pytest.approx(
+        essential - max(lengths, default=0.0), abs=1e-12
+    )
+    dominance = essential / (essential + total) if essential > 1e-12 else None
+    assert dominance is None or record["evidence.dominance"] == pytest.approx(dominance, abs=1e-9)
+
+
+def clear_bars(bars: list[ref.Bar]) -> bool:
+    """True if rounding cannot decide whether something is a bar."""
+    return all(not 1e-11 < birth - death < 1e-7 for birth, death in bars)
+
+
+@given(retrievals())
+def test_flat_evidence_is_read_off_the_joint_barcode(r: Retrieval) -> None:
+    """On a flat list the bars are those of the joint filtration, duplicates or not."""
+    c, g = r.cosines.tolist(), r.gram.tolist()
+    assume(r.clear_cut() and len(ref.distinct_passages(r.query, r.passages)) == len(exact_distinct(r)))
+    edges = ref.joint_edges(c, g)
+    bars = ref.superlevel_bars(c, edges)
+    assume(clear_bars(bars))
+    record = assess(r).to_dict()
+    check_bars(record, bars, max(c) - ref.complete_level(c, edges))
+    assert record["evidence.focus_depth"] is None
+    assert record["evidence.n_nodes"] == record["effective_k"]
+
+
+def exact_distinct(r: Retrieval) -> list[int]:
+    """Passages that remain when only exact copies are merged."""
+    return ref.distinct_passages(r.query, r.passages, 1 - 1e-9)
+
+
+@given(st.data(), retrievals(max_n=9, dimensions=(2, 3, 8)))
+def test_tree_evidence_is_measured_along_the_tree(data: st.DataObject, r: Retrieval) -> None:
+    """With parents the bars, the energies and the focus are those of the tree, every node counted."""
+    parents = [None] + [data.draw(st.integers(0, i - 1)) for i in range(1, len(r.passages))]
+    c = r.cosines.tolist()
+    edges = ref.tree_edges(c, parents)
+    bars = ref.superlevel_bars(c, edges)
+    assume(clear_bars(bars) and all(abs(max(c) - x - 0.1) > 1e-9 for x in c))
+    record = assess(r, parents=parents).to_dict()
+    check_bars(record, bars, max(c) - ref.complete_level(c, edges))
+    energy = ref.edge_energy([ref.unit(p) for p in r.passages], list(edges))
+    assert record["signals.dirichlet_energy"] == pytest.approx(energy, abs=1e-12)
+    assert record["signals.evidence_consistency"] == pytest.approx(1 - energy, abs=1e-12)
+    tau = POLICY.localization_tau
+    localization = tau / (ref.second_bar(bars) + tau)
+    assert record["signals.answer_localization"] == pytest.approx(localization, abs=1e-9)
+    in_focus = [1.0 if x >= max(c) - 0.1 else 0.0 for x in c]
+    assert record["evidence.focus_depth"] == pytest.approx(ref.focus_depth(in_focus, parents), abs=1e-12)
+    assert record["evidence.n_nodes"] == len(c)
+
+
 @given(
-    retrievals(dimensions=(3, 8)),
+    retrievals(min_n=2, dimensions=(3, 8)),
     st.sampled_from([-0.5, 0.0, 0.46]),
     st.sampled_from([None, 0.0, 0.49, 0.5, 1.0]),
     st.booleans(),
