@@ -42,10 +42,12 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     """Assess every retrieval of a checked batch."""
     notes: Notes = defaultdict(list)
     _note_counts(batch, asked, settings, notes)
-    measured = _measured(batch, asked, settings, notes)
+    measured = measure_batch(batch, asked, settings, notes)
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
-    situation = Situation(batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"])
+    situation = Situation(
+        batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"]
+    )
     return MetricsBatch(
         signals=measured.signals,
         drivers=drivers,
@@ -69,7 +71,8 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     )
 
 
-def _measured(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> Measured:
+def measure_batch(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> Measured:
+    """Signals of every retrieval; those that cannot be scored stay not assessed."""
     parts = [(block, _measured_block(block, batch.served, asked, settings, notes)) for block in batch.blocks]
     if len(parts) == 1 and len(parts[0][0].rows) == len(batch) and not batch.served:
         return parts[0][1]
@@ -147,7 +150,9 @@ def _loops(single: Block, settings: Settings) -> LoopEvidence:
     return loop_evidence(gram[0][np.ix_(keep, keep)], settings.loops, seed=settings.seed)
 
 
-def _with_candidates(signals: Signals, single: Block, candidates: ArrayLike, kept: IntArray | None) -> Signals:
+def _with_candidates(
+    signals: Signals, single: Block, candidates: ArrayLike, kept: IntArray | None
+) -> Signals:
     """Spread signals of the whole retrieved list instead of the served part."""
     served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
     ranked = check_candidates("candidates", candidates, served, kept)[None]
@@ -162,15 +167,14 @@ def _drivers(signals: Signals, settings: Settings) -> Drivers:
 
 
 def _contradiction(batch: Batch, asked: Asked, settings: Settings) -> FloatArray:
-    """Score of the caller's function for each retrieval of two passages or more; nan elsewhere."""
+    """Score of the caller's function for each retrieval that has passages; nan elsewhere."""
     scores = np.full(len(batch), np.nan)
     if settings.contradiction is None:
         return scores
     for block in batch.blocks:
         for row in block.rows.tolist():
             texts = _kept_texts(batch, asked, row)
-            if len(texts) > 1:
-                scores[row] = check_contradiction("contradiction", settings.contradiction(texts), len(texts))
+            scores[row] = check_contradiction("contradiction", settings.contradiction(texts), len(texts))
     return scores
 
 

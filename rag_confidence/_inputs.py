@@ -64,8 +64,12 @@ def check_retrievals(
     """Q queries (Q, d) and their passages: (Q, k, d), or a list of Q arrays (k_i, d)."""
     rows = numbers("query_embeddings", queries)
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise ValueError(f"`query_embeddings` must have shape (Q, d); got {rows.shape}. Pass one row a query.")
-    groups = _groups(rows, passages if isinstance(passages, Sequence) else numbers("passage_embeddings", passages))
+        raise ValueError(
+            f"`query_embeddings` must have shape (Q, d); got {rows.shape}. Pass one row a query."
+        )
+    groups = _groups(
+        rows, passages if isinstance(passages, Sequence) else numbers("passage_embeddings", passages)
+    )
     return _batch(rows, groups, invalid_rows, "query_embeddings", "passage_embeddings[{}]")
 
 
@@ -81,7 +85,9 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
     if array.size == 0:
         return np.zeros(array.shape)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"`{name}` must hold real numbers; got dtype {array.dtype}. Convert it to float first.")
+        raise TypeError(
+            f"`{name}` must hold real numbers; got dtype {array.dtype}. Convert it to float first."
+        )
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
@@ -124,7 +130,7 @@ def _matrix(name: str, value: ArrayLike, query_name: str, dimension: int) -> Flo
 def _batch(
     queries: FloatArray, groups: list[Block], invalid_rows: InvalidRows, query_name: str, passage_name: str
 ) -> Batch:
-    degenerate = ~queries.any(axis=1)
+    degenerate: Mask = np.logical_not(queries.any(axis=1))
     _refuse_rows(query_name, _usable(queries) | degenerate, "be finite", "Embed the question again.")
     k_returned = np.zeros(len(queries), dtype=np.intp)
     n_dropped = np.zeros(len(queries), dtype=np.intp)
@@ -142,7 +148,9 @@ def _batch(
                 cure = 'Embed these again, or pass invalid_rows="drop".'
                 _refuse_rows(passage_name.format(row), valid[at], "be finite and not zero", cure)
             served[row] = np.flatnonzero(valid[at])
-            rest = Block(group.rows[at : at + 1], group.queries[at : at + 1], group.passages[at : at + 1, valid[at]])
+            rest = Block(
+                group.rows[at : at + 1], group.queries[at : at + 1], group.passages[at : at + 1, valid[at]]
+            )
             blocks += _selected(rest, ~degenerate[rest.rows])
     return Batch(tuple(blocks), served, k_returned, n_dropped, k_returned == n_dropped, degenerate)
 
@@ -163,9 +171,12 @@ def _usable(vectors: FloatArray) -> Mask:
 
 def _all_usable(vectors: FloatArray) -> bool:
     """Whether all rows are finite and none is zero: the common case, at a fraction of the price."""
-    finite = -np.inf < float(np.minimum.reduce(vectors, axis=None)) <= float(
-        np.maximum.reduce(vectors, axis=None)
-    ) < np.inf
+    finite = (
+        -np.inf
+        < float(np.minimum.reduce(vectors, axis=None))
+        <= float(np.maximum.reduce(vectors, axis=None))
+        < np.inf
+    )
     return finite and bool(np.logical_and.reduce(np.logical_or.reduce(vectors, axis=-1), axis=None))
 
 

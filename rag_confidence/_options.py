@@ -90,7 +90,10 @@ def check_parents(name: str, parents: Sequence[int | None], count: int) -> IntAr
             f"`{name}` must have exactly one root (None); got {len(roots)} at {roots[:8]}. "
             "Join several trees under one node."
         )
-    tree = [-1 if parent is None else check_integer(f"{name}[{node}]", parent, 0) for node, parent in enumerate(entries)]
+    tree = [
+        -1 if parent is None else check_integer(f"{name}[{node}]", parent, 0)
+        for node, parent in enumerate(entries)
+    ]
     late = [node for node, parent in enumerate(tree) if parent >= node]
     if late:
         raise ValueError(_disorder(name, tree, late[0]))
@@ -100,7 +103,9 @@ def check_parents(name: str, parents: Sequence[int | None], count: int) -> IntAr
 def _disorder(name: str, tree: list[int], node: int) -> str:
     """What is wrong with a tree in which `node` names a parent that does not come before it."""
     if tree[node] >= len(tree):
-        return f"`{name}` must index the {len(tree)} passages; got {name}[{node}] = {tree[node]}. Count from 0."
+        return (
+            f"`{name}` must index the {len(tree)} passages; got {name}[{node}] = {tree[node]}. Count from 0."
+        )
     import networkx as nx
 
     graph = nx.DiGraph((child, parent) for child, parent in enumerate(tree) if 0 <= parent < len(tree))
@@ -124,7 +129,9 @@ def check_candidates(
     try:
         values = numbers(name, candidates).astype(np.float64)
     except TypeError:
-        raise TypeError(f"`{name}` must hold cosines; got other values. Leave out passages without a score.") from None
+        raise TypeError(
+            f"`{name}` must hold cosines; got other values. Leave out passages without a score."
+        ) from None
     places = np.arange(len(cosines)) if kept is None else kept
     if values.ndim != 1 or len(values) <= places.max(initial=-1):
         raise ValueError(
@@ -133,7 +140,9 @@ def check_candidates(
         )
     if not (np.abs(values) <= 1.0 + _ROUNDING).all():
         odd = values[~(np.abs(values) <= 1.0 + _ROUNDING)][0]
-        raise ValueError(f"`{name}` must be cosines in [-1, 1]; got {odd!r}. Distances and rank scores are not cosines.")
+        raise ValueError(
+            f"`{name}` must be cosines in [-1, 1]; got {odd!r}. Distances and rank scores are not cosines."
+        )
     apart = np.abs(values[places] - cosines).max(initial=0.0)
     if apart > _AGREEMENT:
         raise ValueError(
@@ -167,6 +176,3 @@ def check_contradiction(name: str, value: Any, count: int) -> float:
     if not ((array >= 0.0) & (array <= 1.0)).all():
         raise ValueError(f"`{name}` must return values in [0, 1]; got others. Return probabilities.")
     return float(array.max())
-
-
-

@@ -119,7 +119,11 @@ class Asked:
     ) -> Asked:
         """From the arguments of `score_many`: one entry a query, None where it has none."""
         count = len(batch)
-        wanted = [k_requested] * count if k_requested is None or not isinstance(k_requested, Sequence) else k_requested
+        wanted = (
+            [k_requested] * count
+            if k_requested is None or not isinstance(k_requested, Sequence)
+            else k_requested
+        )
         _check_length("k_requested", wanted, count)
         for name, entries in (
             ("texts", texts),

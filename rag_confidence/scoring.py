@@ -7,8 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rag_confidence._assess import Asked, Settings, assess
+from rag_confidence._assess import assess
 from rag_confidence._inputs import check_retrieval, check_retrievals
+from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import Backend, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.batch import MetricsBatch

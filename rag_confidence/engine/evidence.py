@@ -59,7 +59,9 @@ def loop_evidence(gram: FloatArray, test: LoopTest, *, seed: int) -> LoopEvidenc
     if test == "off":
         return LoopEvidence()
     if not MIN_POINTS <= len(gram) <= MAX_POINTS:
-        return LoopEvidence(note=f"loops not assessed: they need {MIN_POINTS} to {MAX_POINTS} distinct passages")
+        return LoopEvidence(
+            note=f"loops not assessed: they need {MIN_POINTS} to {MAX_POINTS} distinct passages"
+        )
     if test == "ratio":
         return _guarded(lambda: _judged_by_ratio(gram))
     return _guarded(lambda: _judged_by_rotation(gram, seed))

@@ -50,7 +50,7 @@ def seed_signals(
     """
     nodes, parents = _nodes(passages, parents)
     unit = _unit(nodes)
-    raw = unit @ _unit(query[None])[0]
+    raw = np.clip(unit @ _unit(query[None])[0], -1.0, 1.0)
     relevance = min_max(raw)
     lengths = _lengths(tree_barcode(relevance, parents))
     child = np.flatnonzero(parents >= 0)

@@ -10,6 +10,9 @@ import numpy as np
 from rag_confidence._types import FloatArray
 from rag_confidence.engine.relevance import diagonal
 
+NO_EDGE = 1e-6
+"""Mutual cosines up to this are rounding of float32 vectors: normalised, they would count as edges."""
+
 
 def dirichlet_energy(gram: FloatArray) -> FloatArray:
     """Mean squared disagreement of unit passages over all pairs; 0 when they coincide.
@@ -45,7 +48,7 @@ def dirichlet_energy(gram: FloatArray) -> FloatArray:
     if n == 1:
         return np.zeros(gram.shape[:-2])
     mean_cosine = (np.add.reduce(gram, axis=(-2, -1)) - n) / (n * (n - 1))
-    return np.maximum(0.5 - 0.5 * mean_cosine, 0.0)
+    return np.asarray(np.maximum(0.5 - 0.5 * mean_cosine, 0.0))
 
 
 def conditioned_energy(cosines: FloatArray, gram: FloatArray) -> FloatArray:
@@ -77,7 +80,7 @@ def without_query(energy: FloatArray, cosines: FloatArray) -> FloatArray:
         return energy
     centred = cosines - (np.add.reduce(cosines, axis=-1) / n)[..., None]
     along_query = 0.5 / (n - 1) * np.add.reduce(centred * centred, axis=-1)
-    return np.maximum(energy - along_query, 0.0)
+    return np.asarray(np.maximum(energy - along_query, 0.0))
 
 
 def algebraic_connectivity(gram: FloatArray) -> FloatArray:
@@ -98,8 +101,9 @@ def algebraic_connectivity(gram: FloatArray) -> FloatArray:
 
     Notes
     -----
-    :math:`L = I - D^{-1/2} W D^{-1/2}` with :math:`W_{ij} = \\max(G_{ij}, 0)`; a passage without any
-    edge has a zero row, so two of them give 0. Cost O(n^3).
+    :math:`L = I - D^{-1/2} W D^{-1/2}` with :math:`W_{ij} = G_{ij}` where it exceeds `NO_EDGE` and 0
+    elsewhere; a passage without any edge has a zero row, so two of them give 0. The normalisation
+    forgets how heavy the edges are: two passages give 2 whenever their cosine is positive. Cost O(n^3).
 
     References
     ----------
@@ -114,7 +118,7 @@ def algebraic_connectivity(gram: FloatArray) -> FloatArray:
     n = gram.shape[-1]
     if n == 1:
         return np.full(gram.shape[:-2], np.nan)
-    stack = np.maximum(gram, 0.0).reshape(-1, n, n)
+    stack = (gram * (gram > NO_EDGE)).reshape(-1, n, n)
     diagonal(stack)[...] = 0.0
     degree = np.add.reduce(stack, axis=-1)
     connected = degree > 0.0
@@ -122,4 +126,5 @@ def algebraic_connectivity(gram: FloatArray) -> FloatArray:
     stack *= -scale[:, :, None]
     stack *= scale[:, None, :]
     diagonal(stack)[...] = connected
-    return np.maximum(np.linalg.eigvalsh(stack)[:, 1], 0.0).reshape(gram.shape[:-2])
+    second = np.linalg.eigvalsh(stack)[:, 1]
+    return np.asarray(np.minimum(np.maximum(second, 0.0), n / (n - 1)).reshape(gram.shape[:-2]))

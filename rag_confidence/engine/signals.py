@@ -222,7 +222,9 @@ def _by_length(geometry: Geometry, keep: Mask, move: FloatArray, dimension: int)
     for n in np.unique(lengths):
         rows = np.flatnonzero(lengths == n)
         columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
-        scatter(result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1], dimension))
+        scatter(
+            result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1], dimension)
+        )
     return result
 
 
@@ -284,7 +286,7 @@ def head_tail_gap(cosines: FloatArray) -> FloatArray | float:
     """Mean of ranks 1 to 3 minus mean of ranks 11 to 20 of descending `cosines` (Q, n); nan below 20."""
     if cosines.shape[1] < 20:
         return np.nan
-    return _mean(cosines[:, :3]) - _mean(cosines[:, 10:20])
+    return np.maximum(_mean(cosines[:, :3]) - _mean(cosines[:, 10:20]), 0.0)
 
 
 def concentration(values: FloatArray) -> FloatArray:

@@ -16,6 +16,8 @@ from rag_confidence._types import FloatArray
 PROBE_ANGLE = math.radians(5.0)
 """Rotation of the query in the sampled probe, in radians."""
 
+_PARALLEL = 1e-10
+
 N_PROBES = 8
 """Antithetic: half of the probes are the mirror images of the other half."""
 
@@ -50,7 +52,7 @@ def flip_angle(cosines: FloatArray, gram: FloatArray) -> FloatArray:
     if cosines.shape[1] == 1:
         return np.full(len(cosines), np.nan)
     ratio = (cosines[:, :1] - cosines[:, 1:]) / np.sqrt(2.0 - 2.0 * gram[:, 0, 1:])
-    return np.arcsin(np.minimum(ratio.min(axis=1), 1.0))
+    return np.asarray(np.arcsin(np.minimum(ratio.min(axis=1), 1.0)))
 
 
 def movement_bound(cosines: FloatArray, dimension: int, angle: float = PROBE_ANGLE) -> FloatArray:
@@ -87,12 +89,12 @@ def movement_bound(cosines: FloatArray, dimension: int, angle: float = PROBE_ANG
     across, largest = np.sqrt(1.0 - squares.min(axis=1)), np.sqrt(squares.max(axis=1))
     spread = math.sqrt(2.0 * math.log(2 * cosines.shape[1]) / (dimension - 1))
     mean = math.sin(angle) * spread * across + (1.0 - math.cos(angle)) * largest
-    return np.minimum(mean, 2.0 * math.sin(0.5 * angle))
+    return np.asarray(np.minimum(mean, 2.0 * math.sin(0.5 * angle)))
 
 
 def probe_directions(dimension: int, seed: int) -> FloatArray:
-    """Gaussian directions of the probe, shape (N_PROBES / 2, d), from a local generator."""
-    return np.random.default_rng(seed).standard_normal((N_PROBES // 2, dimension))
+    """Gaussian directions of the probe and a spare, shape (N_PROBES / 2 + 1, d), from a local generator."""
+    return np.random.default_rng(seed).standard_normal((N_PROBES // 2 + 1, dimension))
 
 
 def probe_cosines(block: FloatArray, cosines: FloatArray, directions: FloatArray) -> FloatArray:
@@ -104,8 +106,9 @@ def probe_cosines(block: FloatArray, cosines: FloatArray, directions: FloatArray
         Query and passages, as `relevance.stack` makes them, d at least 2.
     cosines : ndarray, shape (Q, k)
         Cosines to the query, in the same order.
-    directions : ndarray, shape (h, d)
-        From `probe_directions`; made tangent to each query here.
+    directions : ndarray, shape (h + 1, d)
+        From `probe_directions`; made tangent to each query here. The last one stands in for one that
+        is parallel to the query, as when a caller drew the query from the same seed.
 
     Returns
     -------
@@ -120,13 +123,18 @@ def probe_cosines(block: FloatArray, cosines: FloatArray, directions: FloatArray
     along = np.matmul(block, directions.T)
     along /= np.sqrt(np.einsum("qkd,qkd->qk", block, block))[:, :, None]
     query = along[:, 0, :, None]
-    length = np.sqrt(np.einsum("hd,hd->h", directions, directions)[:, None] - query**2)
-    tangent = (along[:, 1:].swapaxes(1, 2) - query * cosines[:, None, :]) / length
+    squares = np.einsum("hd,hd->h", directions, directions)[:, None]
+    across = squares - query * query
+    tangent = along[:, 1:].swapaxes(1, 2) - query * cosines[:, None, :]
+    parallel = across < _PARALLEL * squares
+    if parallel.any():
+        tangent = np.where(parallel, tangent[:, -1:], tangent)
+        across = np.where(parallel, across[:, -1:], across)
+    turn = math.sin(PROBE_ANGLE) * (tangent[:, :-1] / np.sqrt(across[:, :-1]))
     level = math.cos(PROBE_ANGLE) * cosines[:, None, :]
-    turn = math.sin(PROBE_ANGLE) * tangent
     return np.concatenate([level + turn, level - turn], axis=1)
 
 
 def mean_largest_change(cosines: FloatArray, probed: FloatArray) -> FloatArray:
     """Mean over the probes of the largest change of any cosine, shape (Q,); bounds the bottleneck."""
-    return np.abs(probed - cosines[:, None, :]).max(axis=2).mean(axis=1)
+    return np.asarray(np.abs(probed - cosines[:, None, :]).max(axis=2).mean(axis=1))

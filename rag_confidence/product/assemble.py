@@ -23,7 +23,6 @@ from rag_confidence.product.verdict import (
     shown,
 )
 
-
 # Formatting an enum member costs more than the whole verdict table, so the keys are made once.
 _NAMES = [signal.value for signal in SIGNALS]
 _BAND_KEYS = [f"{name}_band" for name in _NAMES]
@@ -111,7 +110,9 @@ def _count(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _displayed(kpi: float, values: Mapping[Signal, float | None], policy: MetricPolicy) -> dict[str, float | None]:
+def _displayed(
+    kpi: float, values: Mapping[Signal, float | None], policy: MetricPolicy
+) -> dict[str, float | None]:
     cuts, floors = policy.signal_cuts, policy.signal_floors
     kpi_cuts = (*policy.kpi_cuts, *policy.confidence_cuts, policy.answer_at, policy.review_at)
     display = {"kpi": shown(100.0 * kpi, kpi_cuts)}
@@ -148,13 +149,14 @@ def _reason(
             consistency=display[Signal.EVIDENCE_CONSISTENCY],
             floor=policy.floors.evidence_consistency,
         )
-    cuts = {
+    cuts: dict[str, float] = {
         "answer_at": policy.answer_at,
         "review_at": policy.review_at,
         "contradiction_at": policy.contradiction_at,
         **policy.signal_floors,
     }
-    return reason(code, {**display, "contradiction": contradiction}, cuts, risk)
+    shown_values: dict[str, float | None] = {**display, "contradiction": contradiction}
+    return reason(code, shown_values, cuts, risk)
 
 
 def _signals(

@@ -29,7 +29,7 @@ def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> Floa
     """
     # Beyond 500 the sigmoid is 0 in float64, and exp would overflow.
     exponent = np.minimum((center - mean_top3_cosine) / scale, 500.0)
-    return 1.0 / (1.0 + np.exp(exponent))
+    return np.asarray(1.0 / (1.0 + np.exp(exponent)))
 
 
 def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike) -> tuple[float, float]:

@@ -74,7 +74,9 @@ def contributions(record: Mapping[str, Any]) -> tuple[Contribution, ...]:
     gate = record["signals.topical_grounding"]
     factor = 1.0 if gate is None else float(gate)
     shape = record["kpi"] / factor if factor > 0.0 else 0.0
-    found = [_contribution(record, Signal.TOPICAL_GROUNDING, 1.0, 0.0 if gate is None else shape * (1.0 - factor))]
+    found = [
+        _contribution(record, Signal.TOPICAL_GROUNDING, 1.0, 0.0 if gate is None else shape * (1.0 - factor))
+    ]
     for signal in tuple(Signal)[1:]:
         value, weight = record[f"signals.{signal}"], float(record[f"weights.{signal}"])
         lost = 0.0 if value is None else factor * weight * (1.0 - value)
@@ -143,11 +145,14 @@ _REASONS: dict[ReasonCode, str] = {
         "cannot be assessed."
     ),
     ReasonCode.HEALTHY: (
-        "The passages support an answer: confidence {kpi} reaches {answer_at} and no signal is below its floor."
+        "The passages support an answer: confidence {kpi} reaches {answer_at} "
+        "and no signal is below its floor."
     ),
 }
 
-LOOP_REASON = "The sources may conflict: a loop of {life:.2f} and evidence consistency {consistency} below {floor}."
+LOOP_REASON = (
+    "The sources may conflict: a loop of {life:.2f} and evidence consistency {consistency} below {floor}."
+)
 
 
 def _number(value: float | None) -> str:
@@ -167,10 +172,14 @@ def narrative(
         f"{record['verdict']}: {record['verdict_action']}",
         record["verdict_reason"],
         "",
-        f"  {'retrieval confidence':<22}{record['retrieval_confidence']:>6.1f}  {record['retrieval_confidence_band']}",
+        _row("retrieval confidence", record["retrieval_confidence"], record["retrieval_confidence_band"]),
     ]
     lines += [_line(record, signal) for signal in Signal]
-    lines += ["", f"  weakest signal: {record['primary_risk'].replace('_', ' ')}", f"  {_contradiction(record)}"]
+    lines += [
+        "",
+        f"  weakest signal: {record['primary_risk'].replace('_', ' ')}",
+        f"  {_contradiction(record)}",
+    ]
     lines += [f"  note: {warning}" for warning in record["warnings"]]
     lines += _support(passages)
     return "\n".join(lines)
@@ -180,7 +189,11 @@ def _line(record: Mapping[str, Any], signal: Signal) -> str:
     value, band = record[signal], record[f"{signal}_band"]
     if value is None:
         return f"  {_LABELS[signal]:<22}     -  not assessed"
-    return f"  {_LABELS[signal]:<22}{value:>6.1f}  {band}: {_MEANINGS[band]}"
+    return _row(_LABELS[signal], value, f"{band}: {_MEANINGS[band]}")
+
+
+def _row(label: str, value: float, words: str) -> str:
+    return f"  {label:<22}{value:>6.1f}  {words}"
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:
@@ -192,5 +205,7 @@ def _contradiction(record: Mapping[str, Any]) -> str:
 def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:
     if not passages:
         return []
-    rows = [f"  [{index}] {cosine:+.3f}  {snippet or '(no text given)'}" for index, cosine, snippet in passages]
+    rows = [
+        f"  [{index}] {cosine:+.3f}  {snippet or '(no text given)'}" for index, cosine, snippet in passages
+    ]
     return ["", "  support:", *rows]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -200,9 +201,9 @@ robustness_cuts : tuple of float
         return dict(zip(Signal, cuts, strict=True))
 
     @cached_property
-    def signal_floors(self) -> dict[Signal, float]:
+    def signal_floors(self) -> dict[str, float]:
         """Value below which each signal alone changes the verdict."""
-        return dict(zip(Signal, (self.grounding_min, *self.floors.as_tuple()), strict=True))
+        return dict(zip(map(str, Signal), (self.grounding_min, *self.floors.as_tuple()), strict=True))
 
     @cached_property
     def floor_column(self) -> FloatArray:
@@ -226,16 +227,19 @@ def _level(name: str, value: Any) -> float:
 
 
 def _driver_values(name: str, value: DriverValues | Mapping[str, float], most: float) -> DriverValues:
+    if not isinstance(value, (DriverValues, Mapping)):
+        raise TypeError(f"`{name}` must be DriverValues or a mapping; got {type(value).__name__}. {_FIX}")
     given = asdict(value) if isinstance(value, DriverValues) else value
     expected = [field.name for field in fields(DriverValues)]
-    if not isinstance(given, Mapping) or set(given) != set(expected):
-        got = sorted(given) if isinstance(given, Mapping) else type(given).__name__
-        raise ValueError(f"`{name}` must name {', '.join(expected)}; got {got}. Give all four.")
-    return DriverValues(**{key: check_number(f"{name}.{key}", given[key], 0.0, most, _FIX) for key in expected})
+    if set(given) != set(expected):
+        raise ValueError(f"`{name}` must name {', '.join(expected)}; got {sorted(given)}. Give all four.")
+    return DriverValues(
+        **{key: check_number(f"{name}.{key}", given[key], 0.0, most, _FIX) for key in expected}
+    )
 
 
 def _cuts(name: str, value: tuple[float, ...]) -> tuple[float, ...]:
     cuts = tuple(check_number(f"{name}[{i}]", cut, 0.0, 100.0, _FIX) for i, cut in enumerate(value))
-    if len(cuts) != _CUTS[name] or any(high <= low for high, low in zip(cuts, cuts[1:], strict=False)):
+    if len(cuts) != _CUTS[name] or any(high <= low for high, low in pairwise(cuts)):
         raise ValueError(f"`{name}` must be {_CUTS[name]} descending cuts; got {value}. {_FIX}")
     return cuts

@@ -111,7 +111,9 @@ _SIGNALS = (
 )
 
 _EVIDENCE = (
-    _real("evidence.topical_match_cosine", "mean of the three best cosines, which grounding reads", -1.0, 1.0),
+    _real(
+        "evidence.topical_match_cosine", "mean of the three best cosines, which grounding reads", -1.0, 1.0
+    ),
     _count("evidence.n_relevance_clusters", "bars of the barcode", nullable=True),
     _real("evidence.persistence_margin", "first bar minus second bar", 0.0, 2.0),
     _fraction("evidence.dominance", "first bar over all bars"),
@@ -135,7 +137,12 @@ _EVIDENCE = (
     _real("evidence.movement_bound", "analytic bound on the mean movement", 0.0),
     _real("evidence.curvature_mean", "mean Forman curvature of the edges"),
     _real("evidence.curvature_min", "most negative Forman curvature: the edge most like a bridge"),
-    Key("evidence.embedding_backend", "string", "where the vectors came from", words=("precomputed", "lexical")),
+    Key(
+        "evidence.embedding_backend",
+        "string",
+        "where the vectors came from",
+        words=("precomputed", "lexical"),
+    ),
     _count("evidence.n_nodes", "vertices of the filtration", nullable=True),
     _count("evidence.n_shape", "passages whose shape was measured"),
     _count("evidence.n_dropped_rows", "invalid passages dropped on request"),
