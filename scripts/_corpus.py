@@ -63,8 +63,8 @@ def read_folder(folder: Path) -> Corpus:
 
 
 def read_project(root: Path) -> Corpus:
-    """Passages of a project's own documents: the text files at its root and everything in docs/."""
-    at_root = sorted(path for path in root.iterdir() if _is_text(path))
+    """Passages of a project's own documents: Markdown at its root and everything in docs/."""
+    at_root = sorted(root.glob("*.md"))
     return read_files([*at_root, *find_files(root / "docs")], root)
 
 

@@ -165,8 +165,9 @@ def test_an_empty_folder_gives_no_passages(tmp_path: Path) -> None:
 
 
 def test_a_project_is_its_root_documents_and_its_docs_folder(tmp_path: Path) -> None:
-    """Text at the root and below docs/ is read; other folders, and a missing docs/, are not."""
+    """Markdown at the root and text below docs/ is read; pins and other folders are not."""
     (tmp_path / "README.md").write_text("readme")
+    (tmp_path / "constraints.txt").write_text("numpy==2.0")
     assert [passage.source for passage in read_project(tmp_path).passages] == ["README.md"]
     for name in ("docs/a.md", "docs/more/b.md", "tests/c.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
