@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
@@ -59,16 +58,6 @@ def test_bottleneck_agrees_with_gudhi(a, b):
 
     expected = gudhi.bottleneck_distance(1 - a, 1 - b)
     assert bottleneck_distance(a, b) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.needs_extra("test")
-@given(superlevel_bars(), superlevel_bars())
-def test_wasserstein_agrees_with_hera(a, b):
-    """Hera, which approximates to a chosen relative error, gives the same total."""
-    import gudhi.hera
-
-    expected = gudhi.hera.wasserstein_distance(1 - a, 1 - b, order=1.0, internal_p=math.inf, delta=1e-6)
-    assert wasserstein_distance(a, b) == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 @BOTH
