@@ -33,7 +33,9 @@ HEAVY = {
 
 # Unit -> the units it may import. A unit is a package or module directly under the root; "" is the root.
 LEAVES = {"_types", "errors", "_optional", "_artefact", "_inputs", "_options"}
-BELOW_ROOT = LEAVES | {"synthetic", "engine", "conformal", "store", "product", "guard", "learning", "scoring"}
+LAYERS = {"synthetic", "engine", "conformal", "store", "product", "guard", "learning"}
+MEASURES = LEAVES | {"engine", "product", "conformal", "learning", "_settings"}
+BELOW_ROOT = LEAVES | LAYERS | {"_settings", "_assess", "scoring", "reporting"}
 ALLOWED: dict[str, set[str]] = {
     "_types": set(),
     "errors": {"_types"},
@@ -48,7 +50,10 @@ ALLOWED: dict[str, set[str]] = {
     "product": LEAVES | {"engine"},
     "guard": LEAVES | {"conformal"},
     "learning": LEAVES | {"product", "conformal"},
-    "scoring": LEAVES | {"engine", "product", "conformal", "learning"},
+    "_settings": LEAVES | {"product"},
+    "_assess": MEASURES,
+    "scoring": MEASURES | {"_assess"},
+    "reporting": MEASURES | {"_assess"},
     "": BELOW_ROOT,
     "adapters": BELOW_ROOT | {""},
     "plots": BELOW_ROOT | {""},
@@ -58,7 +63,7 @@ EDGES_OF_THE_LIBRARY = {"adapters", "plots"}
 # What an upper package may name of a lower one where that is not everything.
 DOORS = {("product", "engine"): {"engine", "engine.report", "engine.signals"}}
 # Modules that call their siblings and that no sibling may call.
-TOPS = {"engine.report", "product.metrics"}
+TOPS = {"engine.report", "product.batch"}
 
 MOST_LINES = 400
 MOST_BODY_LINES = 50
