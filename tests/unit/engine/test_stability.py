@@ -9,7 +9,7 @@ import pytest
 import reference as ref
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import Array, Retrieval, generic_retrievals, retrievals
+from strategies import SMALL_DIMENSIONS, Array, Retrieval, generic_retrievals, retrievals
 
 from rag_confidence.engine.barcode import joint_barcode
 from rag_confidence.engine.distances import bottleneck_distance
@@ -70,7 +70,9 @@ def test_flip_angle_ties_the_top_two(r: Retrieval) -> None:
     gaps = [(c[0] - c[b]) / np.linalg.norm(rows[0] - rows[b]) for b in range(1, len(rows))]
     rival = 1 + int(np.argmin(gaps))
     turned = np.array(ref.rotate_towards(q, rows[rival] - rows[0], angle))
-    assert turned @ rows[0] == pytest.approx(turned @ rows[rival], abs=1e-14 + 1e-8 * (angle > 1.56))
+    # The arcsine loses digits towards a right angle, where its slope is 1 / cos.
+    tolerance = 1e-14 / max(math.cos(angle), 1e-7)
+    assert turned @ rows[0] == pytest.approx(turned @ rows[rival], abs=tolerance)
     assert turned @ rows[0] >= (rows @ turned).max() - 1e-8
 
 
@@ -122,7 +124,7 @@ def test_flip_angles_of_a_block_do_not_mix() -> None:
 # --- sampled probe
 
 
-@given(retrievals(), st.integers(0, 2**63 - 1))
+@given(retrievals(dimensions=SMALL_DIMENSIONS), st.integers(0, 2**63 - 1))
 def test_probes_turn_the_query_by_the_angle(r: Retrieval, seed: int) -> None:
     """Each turned query is a unit vector at exactly the probe angle from the query."""
     turned = turned_queries(r.query, seed)
@@ -141,7 +143,7 @@ def test_probes_are_antithetic(r: Retrieval, seed: int) -> None:
     )
 
 
-@given(retrievals(), st.integers(0, 2**63 - 1))
+@given(retrievals(dimensions=SMALL_DIMENSIONS), st.integers(0, 2**63 - 1))
 def test_probe_cosines_are_those_of_the_turned_queries(r: Retrieval, seed: int) -> None:
     """The one-product shortcut equals turning the query first and taking cosines after."""
     turned = turned_queries(r.query, seed)
