@@ -112,8 +112,8 @@ robustness_cuts : tuple of float
     grounding_min: float = 50.0
     contradiction_at: float = 0.5
     loop_life_flag: float = 0.10
-    localization_tau: float = 0.25
-    robustness_angle: float = 0.5
+    localization_tau: float = 0.15
+    robustness_angle: float = 0.25
     weights: DriverValues = DriverValues(0.35, 0.25, 0.25, 0.15)
     floors: DriverValues = DriverValues(55.0, 55.0, 60.0, 60.0)
     kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
