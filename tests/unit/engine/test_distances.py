@@ -51,13 +51,24 @@ def test_bottleneck_agrees_with_persim(a, b):
 
 
 @pytest.mark.needs_extra("test")
-@given(barcodes(2), barcodes(2))
-def test_bottleneck_agrees_with_gudhi(a, b):
-    """gudhi gives the same, essential bars included, in the sublevel orientation."""
+def test_bottleneck_is_never_above_gudhi():
+    """gudhi 3.13 misses the best pairing in about 1 % of cases; ours equals it otherwise and is lower there."""
     import gudhi
 
-    expected = gudhi.bottleneck_distance(1 - a, 1 - b)
-    assert bottleneck_distance(a, b) == pytest.approx(expected, abs=1e-9)
+    rng = np.random.default_rng(0)
+    gaps = []
+    for _ in range(300):
+        a, b = (np.sort(rng.random((rng.integers(1, 7), 2))) for _ in range(2))
+        a[0, 1] = b[0, 1] = np.inf
+        gaps.append(gudhi.bottleneck_distance(a, b) - bottleneck_distance(a, b))
+    assert min(gaps) >= -1e-9
+    assert np.mean(np.array(gaps) <= 1e-9) > 0.95
+
+
+def test_the_pairing_that_gudhi_misses():
+    """.625 goes to .375 and everything else to the diagonal: .25, not the .3125 of gudhi 3.13."""
+    a, b = np.array([[0.125, 0.0], [0.375, 0.0]]), np.array([[0.5, 0.0]] * 3 + [[0.625, 0.0]])
+    assert bottleneck_distance(a, b) == oracle_bottleneck(a, b) == 0.25
 
 
 @BOTH
