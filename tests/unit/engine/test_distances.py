@@ -52,7 +52,7 @@ def test_bottleneck_agrees_with_persim(a, b):
 
 @pytest.mark.needs_extra("test")
 def test_bottleneck_is_never_above_gudhi():
-    """gudhi 3.13 misses the best pairing in about 1 % of cases; ours equals it otherwise and is lower there."""
+    """gudhi 3.13 misses the best pairing in about 1 % of cases; ours is lower there and equal elsewhere."""
     import gudhi
 
     rng = np.random.default_rng(0)
