@@ -7,6 +7,7 @@ level, and every formula is spelt out where it is used, so that a reader can che
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,8 @@ SEED_FLOORS = {
 
 def dot(a: Vector, b: Vector) -> float:
     """Inner product with one exact sum."""
-    return math.fsum(float(x) * float(y) for x, y in zip(a, b, strict=True))
+    assert len(a) == len(b)
+    return math.fsum(map(operator.mul, map(float, a), map(float, b)))
 
 
 def unit(row: Vector) -> list[float]:

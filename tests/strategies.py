@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,11 @@ class Retrieval:
     query: Array
     passages: Array
 
-    @property
+    @cached_property
     def cosines(self) -> Array:
         return np.array(ref.cosines(self.query, self.passages))
 
-    @property
+    @cached_property
     def gram(self) -> Array:
         return np.array(ref.gram(self.passages))
 

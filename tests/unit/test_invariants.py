@@ -108,6 +108,15 @@ def test_tied_cosines_stay_in_range(k: int) -> None:
         check_record(score(query, passages, perturb=False))
 
 
+@pytest.mark.parametrize("policy", [POLICY, MetricPolicy.seed()])
+def test_antipodes_stay_in_range(policy: MetricPolicy) -> None:
+    """Opposite passages, flat or on a tree, reach the largest energy and not more."""
+    for row in np.random.default_rng(3).standard_normal((60, 3)):
+        for parents in (None, [None, 0]):
+            pair = np.array([row, -row])
+            check_record(score(np.ones(3), pair, parents=parents, policy=policy, perturb=False))
+
+
 def test_pairs_stay_in_range() -> None:
     """Two passages at any angle: lambda_2 is at its largest value 2, and not above by rounding."""
     rng = np.random.default_rng(0)
