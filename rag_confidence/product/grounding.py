@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,6 +11,7 @@ from rag_confidence._inputs import numbers
 from rag_confidence._types import FloatArray
 
 _LEAST = 10
+_TYPICAL = 0.9
 _TOP = 3
 
 
@@ -32,32 +35,26 @@ def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> Floa
     return np.asarray(1.0 / (1.0 + np.exp(exponent)))
 
 
-def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike) -> tuple[float, float]:
-    """Centre and scale of the gate by class-balanced logistic regression; see `MetricPolicy`."""
-    from scipy.optimize import minimize
-
-    high, low = _top_means("on_topic", on_topic), _top_means("off_topic", off_topic)
-    values = np.concatenate([high, low])
-    middle, spread = float(values.mean()), float(values.std())
-    if high.mean() <= low.mean() or spread == 0.0:
+def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float) -> tuple[float, float]:
+    """Centre and scale of the gate; see `MetricPolicy.fit_grounding`."""
+    high, low = np.sort(_top_means("on_topic", on_topic)), np.sort(_top_means("off_topic", off_topic))
+    center = _balanced_cut(high, low, off_topic_cost)
+    typical = float(np.median(high))
+    if typical <= center:
         raise ValueError(
-            f"`on_topic` must be higher than `off_topic`; got means {high.mean():.3f} and {low.mean():.3f}. "
-            "Check that both come from the same embedder, and that they are cosines, not distances."
+            f"`on_topic` must lie above `off_topic`; got medians {typical:.3f} and {np.median(low):.3f}, and "
+            "most of it would be turned away. Check that both come from one embedder and are cosines."
         )
-    x = (values - middle) / spread
-    weight = np.concatenate([np.full(len(high), 0.5 / len(high)), np.full(len(low), 0.5 / len(low))])
-    target = np.concatenate(
-        [np.full(len(high), (len(high) + 1) / (len(high) + 2)), np.full(len(low), 1 / (len(low) + 2))]
-    )
+    return center, (typical - center) / math.log(_TYPICAL / (1.0 - _TYPICAL))
 
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        logit = theta[0] * x + theta[1]
-        error = weight * (1.0 / (1.0 + np.exp(-np.clip(logit, -500.0, 500.0))) - target)
-        value = float(np.sum(weight * (np.logaddexp(0.0, logit) - target * logit)))
-        return value, np.array([error @ x, error.sum()])
 
-    slope, offset = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS").x
-    return float(middle - spread * offset / slope), float(spread / slope)
+def _balanced_cut(high: FloatArray, low: FloatArray, cost: float) -> float:
+    """Cut at which the share of `high` below equals `cost` times the share of `low` not below."""
+    levels = np.unique(np.concatenate([high, low]))
+    turned_away = np.searchsorted(high, levels, side="right") / len(high)
+    let_through = 1.0 - np.searchsorted(low, levels, side="right") / len(low)
+    at = int(np.argmax(turned_away >= cost * let_through))
+    return float(levels[at : at + 2].mean())
 
 
 def _top_means(name: str, cosines: ArrayLike) -> FloatArray:

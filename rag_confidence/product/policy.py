@@ -153,39 +153,50 @@ robustness_cuts : tuple of float
 
     @classmethod
     def fit_grounding(
-        cls, on_topic: ArrayLike, off_topic: ArrayLike, *, base: MetricPolicy | None = None
+        cls,
+        on_topic: ArrayLike,
+        off_topic: ArrayLike,
+        *,
+        off_topic_cost: float = 3.0,
+        base: MetricPolicy | None = None,
     ) -> MetricPolicy:
-        """A policy whose grounding gate is fitted to one embedder and corpus.
+        """A policy whose grounding gate is fitted to one embedder and corpus, without labels.
 
         Parameters
         ----------
         on_topic, off_topic : array_like, shape (m,) or (m, k)
             Cosines of retrievals for questions the corpus is about, and for questions it is not
-            about. With two axes the three largest of each row are averaged, as the gate does.
+            about; at least ten of each. With two axes the three largest of each row are averaged, as the
+            gate does.
+        off_topic_cost : float
+            How many on-topic questions turned away weigh as much as one off-topic question let through.
         base : MetricPolicy, optional
             Policy whose other constants are kept.
 
         Returns
         -------
         MetricPolicy
-            `grounding_center` is where both kinds are equally likely, and grounding is the probability
-            of being on topic when both kinds are equally frequent.
+            `grounding_center` is the cut at which both kinds of error weigh the same, and the median
+            on-topic retrieval has a grounding of 90, which sets `grounding_scale`.
 
         Raises
         ------
         ValueError
-            When fewer than ten of a kind are given, or on-topic cosines are not the higher ones.
+            With too few cosines, or when most on-topic retrievals would be turned away.
 
         Notes
         -----
-        Logistic regression on one variable, both kinds weighted equally, with targets drawn in from 0
-        and 1 so that separable samples give a finite slope.
+        On-topic questions need not be answerable: grounding asks for the topic, not for the answer.
 
-        References
-        ----------
-        J. Platt (1999), Probabilistic outputs for support vector machines, section 2.2 (targets).
+        Examples
+        --------
+        >>> import numpy as np
+        >>> policy = MetricPolicy.fit_grounding(np.linspace(0.5, 0.9, 40), np.linspace(0.1, 0.3, 40))
+        >>> round(policy.grounding_center, 3)
+        0.4
         """
-        center, scale = fit_gate(on_topic, off_topic)
+        cost = check_number("off_topic_cost", off_topic_cost, 1e-3, 1e3, "3 is the default.")
+        center, scale = fit_gate(on_topic, off_topic, cost)
         return replace(base or cls(), grounding_center=center, grounding_scale=scale)
 
     @cached_property
