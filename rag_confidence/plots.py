@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FIRST, _OTHER, _QUIET = "#1b4f72", "#ca6f1e", "#7f8c8d"
+_LABEL_BOX = {"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 _BANDS = ("#f2d7d5", "#fcf3cf", "#d4efdf")
-_CROWDED = 30
+_LABELS_ACROSS, _LABELS_DOWN = 12, 30
+_MOST_DETAILED = 50
 _LEAST_DISTANCE = 0.05
-_LEAVES_ROOM = (0.06, 0.12)
 
 
 def plot_relevance(report: EngineReport, ax: Axes | None = None) -> Axes:
@@ -44,10 +45,10 @@ def plot_relevance(report: EngineReport, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     order = np.argsort(-report.cosines, kind="stable")
     ranks = np.arange(1, len(order) + 1)
-    ax.plot(ranks, report.cosines[order], "o-", color=_FIRST, linewidth=1)
+    ax.plot(ranks, report.cosines[order], "o-", color=_FIRST, linewidth=1, markersize=4)
     level = float(report.signals["mean_top3_cosine"][0])
     ax.axhline(level, color=_OTHER, linestyle="--", label=f"mean of the best 3: {level:.3f}")
-    step = _step(len(order))
+    step = _step(len(order), _LABELS_ACROSS)
     ax.set_xticks(ranks[::step], [str(place) for place in report.nodes[order][::step]])
     distinct, served = int(report.signals["effective_k"][0]), int(report.signals["n_shape"][0])
     ax.set(title=f"Relevance: {distinct} of {served} passages distinct")
@@ -74,14 +75,14 @@ def plot_barcode(report: EngineReport, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     bars, rows = report.barcode.bars, np.arange(report.barcode.n_components)
     colours = [_FIRST, *[_OTHER] * (len(rows) - 1)]
+    ax.use_sticky_edges = False
     ax.barh(rows, bars[:, 0] - bars[:, 1], left=bars[:, 1], height=0.5, color=colours)
     ax.scatter(bars[:, 0], rows, color=colours, zorder=3)
     ax.plot(bars[0, 1], 0, "<", color=_FIRST, label="never dies")
-    step = _step(len(rows))
+    step = _step(len(rows), _LABELS_DOWN)
     owners = report.nodes[report.barcode.representatives]
     ax.set_yticks(rows[::step], [str(place) for place in owners[::step]])
-    ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.use_sticky_edges = False
+    ax.set_ylim(max(len(rows), 4) - 0.4, -0.6)
     ax.set(title=f"Barcode: {_counted(len(rows), 'region')}", xlabel="cosine")
     ax.set(ylabel="best passage of the region")
     ax.legend(loc="lower right", fontsize="small")
@@ -101,7 +102,7 @@ def plot_merge_tree(report: EngineReport, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         A line starts at the cosine of the best passage of its region and ends in the older region that
-        absorbs it. Grey dots are passages that join a region as soon as they appear.
+        absorbs it. Circles are passages that join a region as soon as they appear.
     """
     ax = _axes(ax)
     code, columns = report.barcode, _columns(report)
@@ -114,10 +115,10 @@ def plot_merge_tree(report: EngineReport, ax: Axes | None = None) -> Axes:
             ax.plot([columns[int(code.elder[v])], x], [end, end], "-", color=colour, linewidth=1)
     joined = [(columns[_owner(report, v, columns)], code.birth[v]) for v in _joined(report, columns)]
     if joined:
-        ax.plot(*zip(*joined, strict=True), ".", color=_QUIET, zorder=3, label="joins at once")
+        ax.plot(*zip(*joined, strict=True), "o", color=_QUIET, markersize=4, zorder=3, label="joins at once")
         ax.legend(loc="best", fontsize="small")
     ax.plot(0, bottom, "v", color=_FIRST)
-    ax.margins(*_LEAVES_ROOM)
+    ax.margins(0.06, 0.12)
     ax.set_xticks([])
     ax.set(title=f"Merge tree: {_counted(len(columns) - 1, 'merge')}", ylabel="cosine")
     ax.set(xlabel="regions, named by their best passage")
@@ -141,35 +142,34 @@ def plot_passage_graph(report: EngineReport, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Kamada-Kawai layout of the chordal distances, deterministic; two dimensions show them in part only.
+    Kamada-Kawai layout of the chordal distances; above 50 passages the two principal components, without
+    faint edges and names. Two dimensions show the distances in part only.
     """
     import networkx as nx
 
     ax = _axes(ax)
     graph = report.to_networkx()
-    places = report.nodes.tolist()
-    at = nx.kamada_kawai_layout(graph, dist=_lengths(report))
-    nx.draw_networkx_edges(graph, at, ax=ax, edge_color=_QUIET, alpha=0.2)
+    places, owners = report.nodes.tolist(), set(report.nodes[report.barcode.representatives].tolist())
+    detailed = len(places) <= _MOST_DETAILED
+    at = _layout(report, graph) if detailed else _projection(report)
+    if detailed:
+        nx.draw_networkx_edges(graph, at, ax=ax, edge_color=_QUIET, alpha=0.2)
+        nx.draw_networkx_labels(graph, at, ax=ax, font_size=8, bbox=_LABEL_BOX)
     nx.draw_networkx_edges(graph, at, edgelist=_spanning_edges(graph), ax=ax, edge_color=_FIRST, width=1.5)
-    owners = set(report.nodes[report.barcode.representatives].tolist())
     points = ax.scatter(
-        *np.array([at[place] for place in places]).T,
+        [at[place][0] for place in places],
+        [at[place][1] for place in places],
         c=report.cosines,
-        s=260,
+        s=260 if detailed else 40,
         cmap="YlGnBu",
-        edgecolors=["black" if place in owners else "white" for place in places],
-        linewidths=2,
+        edgecolors=["black" if place in owners else _QUIET for place in places],
+        linewidths=[2.5 if place in owners else 0.5 for place in places],
         zorder=2,
     )
-    nx.draw_networkx_labels(graph, at, ax=ax, font_size=8, bbox=_LABEL_BOX)
     ax.figure.colorbar(points, ax=ax, label="cosine to the query")
     ax.margins(0.12)
-    ax.set(title=f"Passage graph: {_counted(len(places), 'passage')}")
-    ax.set(xlabel="near = high mutual cosine, as far as a plane can show it")
+    ax.set(title=f"Passage graph: {_counted(len(places), 'passage')}", xlabel="nearer = more alike, roughly")
     return ax
-
-
-_LABEL_BOX = {"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.7}
 
 
 def plot_betti_curve(report: EngineReport, ax: Axes | None = None) -> Axes:
@@ -193,7 +193,7 @@ def plot_betti_curve(report: EngineReport, ax: Axes | None = None) -> Axes:
     counts = report.betti_curve(edges[1:])
     ax.stairs(counts, edges, color=_FIRST, linewidth=2, baseline=None)
     ax.set_ylim(0, counts.max() + 0.5)
-    ax.set_yticks(range(0, int(counts.max()) + 1, _step(int(counts.max()), 10)))
+    ax.set_yticks(range(0, int(counts.max()) + 1, _step(int(counts.max()), _LABELS_ACROSS)))
     ax.set(title="Betti curve", xlabel="cosine", ylabel="regions above this cosine")
     return ax
 
@@ -232,13 +232,10 @@ def plot_signals(
     ax = _axes(ax)
     for row, signal in enumerate(Signal):
         _signal_row(ax, row, record, signal, policy)
-    floors = [policy.signal_floors[signal] for signal in Signal]
-    rows = np.arange(len(floors))
-    ax.vlines(floors, rows - 0.4, rows + 0.4, color=_OTHER, linewidth=2, label="floor")
-    ax.set_yticks(rows, [signal.replace("_", " ") for signal in Signal])
-    ax.set(xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6), xlabel="signal, 0 to 100 (shading: bands)")
+    ax.set_yticks(range(len(Signal)), [signal.replace("_", " ") for signal in Signal])
+    ax.set(xlim=(0, 100), ylim=(len(Signal) - 0.4, -0.6))
+    ax.set(xlabel="signal, 0 to 100 (shaded: bands; line: floor)")
     ax.set(title=f"{metrics.verdict.value}: retrieval confidence {record['retrieval_confidence']:.1f}")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize="small")
     return ax
 
 
@@ -251,6 +248,7 @@ def _signal_row(ax: Axes, row: int, record: dict[str, Any], signal: Signal, poli
     high, low = policy.signal_cuts[signal]
     ax.barh(3 * [row], [low, high - low, 100 - high], left=[0, low, high], height=0.8, color=_BANDS)
     ax.barh(row, value, height=0.3, color=_FIRST, label="_value")
+    ax.vlines(policy.signal_floors[signal], row - 0.4, row + 0.4, color=_OTHER, linewidth=2)
     ax.text(101, row, f"{value:.1f} {band}", va="center")
 
 
@@ -289,11 +287,23 @@ def _owner(report: EngineReport, vertex: int, columns: dict[int, int]) -> int:
     return vertex
 
 
-def _lengths(report: EngineReport) -> dict[int, dict[int, float]]:
-    """Distances for the layout, which cannot place two passages at one point."""
+def _layout(report: EngineReport, graph: Any) -> dict[int, Any]:
+    """Kamada-Kawai positions; it cannot place two passages at one point, so no distance is 0."""
+    import networkx as nx
+
     places = report.nodes.tolist()
     rows = np.maximum(report.distances, _LEAST_DISTANCE).tolist()
-    return {place: dict(zip(places, row, strict=True)) for place, row in zip(places, rows, strict=True)}
+    lengths = {place: dict(zip(places, row, strict=True)) for place, row in zip(places, rows, strict=True)}
+    positions: dict[int, Any] = nx.kamada_kawai_layout(graph, dist=lengths)
+    return positions
+
+
+def _projection(report: EngineReport) -> dict[int, Any]:
+    """Positions on the two principal components of the passages."""
+    centred = report.gram - report.gram.mean(axis=0) - report.gram.mean(axis=1)[:, None] + report.gram.mean()
+    values, vectors = np.linalg.eigh(centred)
+    plane = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
+    return dict(zip(report.nodes.tolist(), plane, strict=True))
 
 
 def _spanning_edges(graph: Any) -> list[tuple[int, int]]:
@@ -306,7 +316,7 @@ def _spanning_edges(graph: Any) -> list[tuple[int, int]]:
     return list(nx.maximum_spanning_edges(ranked, weight="rank", data=False))
 
 
-def _step(count: int, room: int = _CROWDED) -> int:
+def _step(count: int, room: int) -> int:
     """Every how many-th label is written, so that at most `room` are."""
     return max(1, -(-count // room))
 

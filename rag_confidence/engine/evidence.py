@@ -82,8 +82,7 @@ def _judged_by_ratio(gram: FloatArray) -> LoopEvidence:
 
 def _judged_by_rotation(gram: FloatArray, seed: int) -> LoopEvidence:
     test = rotation_test(gram, seed=seed)
-    loops = rips_loops(_chords(gram))
-    return replace(_evidence(loops, test.n_longer, len(loops.bars)), loop_p_value=test.p_value)
+    return replace(_evidence(test.loops, test.n_longer, len(test.loops.bars)), loop_p_value=test.p_value)
 
 
 def _judged_by_life(gram: FloatArray, life: float) -> LoopEvidence:
@@ -96,7 +95,7 @@ def _evidence(loops: Loops, real: int, counted: int) -> LoopEvidence:
         n_loops=float(real),
         n_minor_loops=float(counted - real),
         loop_life=loops.longest_life,
-        loop_ratio=float(loops.ratios[0]) if len(loops.bars) else np.nan,
+        loop_ratio=float(loops.ratios.max()) if len(loops.bars) else np.nan,
     )
 
 

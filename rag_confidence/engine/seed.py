@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode, dominance, fragmentation, margin, tree_barcode
-from rag_confidence.engine.distances import bottleneck_distance
+from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import min_max
 from rag_confidence.engine.signals import Signals, concentration
 from rag_confidence.engine.stability import N_PROBES
@@ -109,4 +109,4 @@ def _jitter_move(
     jittered = query + scale * rng.standard_normal((N_PROBES, len(query)))
     before = _closed_bars(tree_barcode(relevance, parents))
     after = [_closed_bars(tree_barcode(min_max(row), parents)) for row in _unit(jittered) @ unit.T]
-    return float(np.mean([bottleneck_distance(before, bars) for bars in after]))
+    return float(np.mean([bottleneck(before, bars) for bars in after]))

@@ -7,7 +7,7 @@ import numpy as np
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode, tree_barcode
 from rag_confidence.engine.curvature import tree_curvature
-from rag_confidence.engine.distances import bottleneck_distance
+from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import unit_rows
 from rag_confidence.engine.signals import Signals, concentration
 from rag_confidence.engine.stability import probe_cosines
@@ -106,7 +106,7 @@ def _movement(
 
 def _distance(first: Barcode, second: Barcode) -> float:
     essential = abs(float(first.birth.max()) - float(second.birth.max()))
-    return max(essential, bottleneck_distance(first.finite_bars, second.finite_bars))
+    return max(essential, bottleneck(first.finite_bars, second.finite_bars))
 
 
 def _mean(values: FloatArray) -> float:

@@ -124,7 +124,7 @@ _EVIDENCE = (
     _count("evidence.contradiction_loops", "loops judged real by the test named in `loops`", nullable=True),
     _count("evidence.minor_loops", "the other loops", nullable=True),
     _real("evidence.contradiction_loop_life", "life of the longest loop", 0.0, 2.0),
-    _real("evidence.loop_ratio", "death over birth of the longest-lived loop", 0.0),
+    _real("evidence.loop_ratio", "largest death over birth of any loop; null without loops", 0.0),
     _fraction("evidence.loop_p_value", "share of rotation surrogates with as long a loop"),
     _real("evidence.stability_move", "mean movement over the probes of the query", 0.0),
     Key(
