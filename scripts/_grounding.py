@@ -2,8 +2,8 @@
 
 On topic are questions that the folder itself suggests: the heading of a passage and the first words
 of its sentences (a whole sentence is longer than a question and closer to the text), asked against all
-*other* passages. Off topic are everyday questions on forty subjects. Both are measured as the gate
-measures a real question: by the mean of the highest cosines.
+*other* passages. Off topic are everyday questions, half practical and half general knowledge, on forty
+subjects. Both are measured as the gate measures a real question: by the mean of the highest cosines.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ MIN_QUESTIONS = 10
 COVERED_QUANTILE = 0.75
 
 EVERYDAY_QUESTIONS = (
-    "How long should I boil an egg so that the yolk stays soft?",
+    "In which year did the French Revolution begin?",
     "Who won the football match last night?",
     "How do I change a flat tyre on a bicycle?",
     "When is the best season to visit Japan?",
     "How often should I water a cactus?",
     "What time does the train to the airport leave?",
-    "How can I get red wine out of a white shirt?",
+    "What powers does the president have under the constitution?",
     "How does a vaccine protect the body?",
     "How many people live in Canada?",
     "How do I teach my dog to sit?",
     "Why do cats purr?",
-    "How much does a ticket to the cinema cost?",
-    "What should I wear to a wedding in summer?",
+    "Which composer wrote the opera The Magic Flute?",
+    "What are the main beliefs of Buddhism?",
     "How do I tune a guitar by ear?",
     "When were the first Olympic Games held?",
     "What will the weather be like tomorrow?",
     "What caused the First World War?",
     "How do I sort a column in a spreadsheet?",
-    "How many players are there in a volleyball team?",
+    "Which river is the longest in Africa?",
     "What are the symptoms of the flu?",
     "How do I back up the photos on my phone?",
     "When should tomatoes be planted outside?",
     "Who wrote War and Peace?",
     "How do I open a savings account for my child?",
     "Which laptop is good for editing videos?",
-    "How do I bake bread without yeast?",
+    "Who discovered penicillin, and how?",
     "Which birds can be seen in the garden in winter?",
     "How do volcanoes form?",
     "What is a fair price for a used car?",
     "How do I stop my baby from crying at night?",
     "What were the results of the last election?",
-    "What is the difference between jam and marmalade?",
+    "What is the difference between weather and climate?",
     "How does a central bank set interest rates?",
-    "Which board games are fun for four people?",
+    "Which countries border Germany?",
     "What is the chemical formula of table salt?",
-    "What do I need to pack for a week of camping?",
+    "How did the invention of the steam engine change industry?",
     "How do I renew my passport?",
     "When does the supermarket close on Sunday?",
     "Why is the sea salty?",
-    "Which planets can be seen without a telescope?",
+    "How far is the moon from the earth?",
 )
 
 
