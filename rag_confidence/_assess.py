@@ -199,15 +199,15 @@ def _calibrated(kpi: FloatArray, batch: Batch, settings: Settings) -> FloatArray
 
 def _note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:
     """Sentences on what was capped, dropped or missing."""
-    for row in np.flatnonzero(batch.k_returned - batch.n_dropped > SHAPE_LIMIT).tolist():
-        notes[row].append(
-            f"shape measured on the {SHAPE_LIMIT} passages of highest cosine, of {batch.k_returned[row]}"
-        )
-    for row in np.flatnonzero(batch.n_dropped).tolist():
-        notes[row].append(f"{batch.n_dropped[row]} of {batch.k_returned[row]} passages dropped as invalid")
-    for row, (wanted, got) in enumerate(zip(asked.k_requested, batch.k_returned.tolist(), strict=True)):
+    counts = zip(asked.k_requested, batch.k_returned.tolist(), batch.n_dropped.tolist(), strict=True)
+    for row, (wanted, got, dropped) in enumerate(counts):
+        if got - dropped > SHAPE_LIMIT:
+            notes[row].append(
+                f"shape measured on the {SHAPE_LIMIT} passages of highest cosine, of {got - dropped}"
+            )
+        if dropped:
+            notes[row].append(f"{dropped} of {got} passages dropped as invalid")
         if wanted is not None and got < wanted:
             notes[row].append(f"{got} passages returned of {wanted} requested")
-    if settings.embedding_backend == "lexical":
-        for row in range(len(batch)):
+        if settings.embedding_backend == "lexical":
             notes[row].append("topical grounding not assessed: lexical vectors have no absolute scale")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +15,13 @@ from numpy.typing import ArrayLike
 from rag_confidence._types import FloatArray, IntArray, InvalidRows, Mask
 
 _SHOWN = 8
+_SMALLEST, _LARGEST = 1e-100, 1e100
 _FIRST = np.zeros(1, dtype=np.intp)
 _NONE = np.zeros(1, dtype=np.intp)
 _NEVER = np.zeros(1, dtype=bool)
+
+
+Group: TypeAlias = tuple[IntArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,11 @@ def check_retrieval(query: ArrayLike, passages: ArrayLike, invalid_rows: Invalid
     if row.ndim != 1 or row.size == 0:
         raise ValueError(f"`query_embedding` must have shape (d,); got {row.shape}. Pass one vector.")
     matrix = _matrix("passage_embeddings", passages, "query_embedding", row.size)
-    only = Block(_FIRST, row[None], matrix[None])
-    if _all_usable(row) and len(matrix) and _all_usable(matrix):
-        return Batch((only,), {}, np.array([len(matrix)]), _NONE, _NEVER, _NEVER)
-    return _batch(row[None], [only], invalid_rows, "query_embedding", "passage_embeddings")
+    if len(matrix) and _all_tame(matrix) and _all_tame(row):
+        return Batch(
+            (Block(_FIRST, row[None], matrix[None]),), {}, np.array([len(matrix)]), _NONE, _NEVER, _NEVER
+        )
+    return _batch(row[None], [(_FIRST, matrix[None])], invalid_rows, "query_embedding", "passage_embeddings")
 
 
 def check_retrievals(
@@ -91,7 +97,7 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> list[Block]:
+def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> list[Group]:
     count, dimension = queries.shape
     if len(passages) != count:
         raise ValueError(
@@ -104,15 +110,12 @@ def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> 
                 f"`passage_embeddings` must have shape (Q, k, {dimension}) to match `query_embeddings`; "
                 f"got {passages.shape}. Embed queries and passages with the same model."
             )
-        return [Block(np.arange(count), queries, passages)]
+        return [(np.arange(count), passages)]
     names = (f"passage_embeddings[{i}]" for i in range(count))
     lists = [_matrix(name, p, "query_embeddings", dimension) for name, p in zip(names, passages, strict=True)]
     lengths = np.array([len(matrix) for matrix in lists], dtype=np.intp)
-    blocks = []
-    for length in np.unique(lengths):
-        rows = np.flatnonzero(lengths == length)
-        blocks.append(Block(rows, queries[rows], np.stack([lists[row] for row in rows])))
-    return blocks
+    groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+    return [(rows, np.stack([lists[row] for row in rows])) for rows in groups]
 
 
 def _matrix(name: str, value: ArrayLike, query_name: str, dimension: int) -> FloatArray:
@@ -128,7 +131,7 @@ def _matrix(name: str, value: ArrayLike, query_name: str, dimension: int) -> Flo
 
 
 def _batch(
-    queries: FloatArray, groups: list[Block], invalid_rows: InvalidRows, query_name: str, passage_name: str
+    queries: FloatArray, groups: list[Group], invalid_rows: InvalidRows, query_name: str, passage_name: str
 ) -> Batch:
     degenerate: Mask = np.logical_not(queries.any(axis=1))
     _refuse_rows(query_name, _usable(queries) | degenerate, "be finite", "Embed the question again.")
@@ -136,7 +139,8 @@ def _batch(
     n_dropped = np.zeros(len(queries), dtype=np.intp)
     served: dict[int, IntArray] = {}
     blocks: list[Block] = []
-    for group in groups:
+    for rows, passages in groups:
+        group = Block(rows, _tamed(queries[rows]), _tamed(passages))
         valid = _usable(group.passages)
         k_returned[group.rows] = group.passages.shape[1]
         n_dropped[group.rows] = (~valid).sum(axis=1)
@@ -169,15 +173,22 @@ def _usable(vectors: FloatArray) -> Mask:
     return np.asarray((peak > 0.0) & (peak < np.inf))
 
 
-def _all_usable(vectors: FloatArray) -> bool:
-    """Whether all rows are finite and none is zero: the common case, at a fraction of the price."""
-    finite = (
-        -np.inf
-        < float(np.minimum.reduce(vectors, axis=None))
-        <= float(np.maximum.reduce(vectors, axis=None))
-        < np.inf
-    )
-    return finite and bool(np.logical_and.reduce(np.logical_or.reduce(vectors, axis=-1), axis=None))
+def _all_tame(vectors: FloatArray) -> bool:
+    """Whether every row is finite, not zero, and of a size that can be squared: the common case."""
+    peaks = np.maximum.reduce(np.abs(vectors), axis=-1)
+    low, high = float(np.minimum.reduce(peaks, axis=None)), float(np.maximum.reduce(peaks, axis=None))
+    return low > _SMALLEST and high < _LARGEST
+
+
+def _tamed(vectors: FloatArray) -> FloatArray:
+    """Rows of a size that can be squared: a positive factor changes no cosine."""
+    if vectors.dtype == np.float32:
+        return vectors
+    peaks = np.abs(vectors).max(axis=-1, initial=0.0)
+    wild = ((peaks <= _SMALLEST) | (peaks >= _LARGEST)) & (peaks > 0.0) & (peaks < np.inf)
+    if not wild.any():
+        return vectors
+    return np.asarray(vectors / np.where(wild, peaks, 1.0)[..., None])
 
 
 def _refuse_rows(name: str, valid: Mask, constraint: str, cure: str) -> None:

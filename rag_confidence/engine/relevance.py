@@ -18,7 +18,6 @@ DUPLICATE_COSINE = 0.995
 
 _EXACT_DUPLICATE = 1.0 - 1e-12
 _FLAT_RANGE = 1e-9
-_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e200
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ def cosines_and_gram(queries: FloatArray, passages: FloatArray) -> tuple[FloatAr
     Parameters
     ----------
     queries : array_like, shape (Q, d)
-        One query vector a row, finite and not zero.
+        One query vector a row, finite, not zero, entries of a size that can be squared.
     passages : array_like, shape (Q, k, d)
-        The passages of each query, finite, no row zero.
+        The passages of each query, likewise.
 
     Returns
     -------
@@ -111,15 +110,9 @@ def stack(queries: FloatArray, passages: FloatArray) -> FloatArray:
 
 
 def gram_of_stack(block: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """`cosines_and_gram` of a block made by `stack`, whose extreme rows it rescales in place."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        products = np.matmul(block, block.swapaxes(1, 2))
-    squares = diagonal(products)
-    if not (squares.min() > _SMALLEST_SQUARE and squares.max() < _LARGEST_SQUARE):
-        block /= np.abs(block).max(axis=2, keepdims=True)
-        products = np.matmul(block, block.swapaxes(1, 2))
-        squares = diagonal(products)
-    inverse = 1.0 / np.sqrt(squares)
+    """`cosines_and_gram` of a block made by `stack`."""
+    products = np.matmul(block, block.swapaxes(1, 2))
+    inverse = 1.0 / np.sqrt(diagonal(products))
     products *= inverse[:, :, None]
     products *= inverse[:, None, :]
     np.minimum(products, 1.0, out=products)

@@ -121,10 +121,9 @@ def algebraic_connectivity(gram: FloatArray) -> FloatArray:
     stack = (gram * (gram > NO_EDGE)).reshape(-1, n, n)
     diagonal(stack)[...] = 0.0
     degree = np.add.reduce(stack, axis=-1)
-    connected = degree > 0.0
-    scale = 1.0 / np.sqrt(np.where(connected, degree, 1.0))
+    scale = 1.0 / np.sqrt(np.maximum(degree, NO_EDGE))
     stack *= -scale[:, :, None]
     stack *= scale[:, None, :]
-    diagonal(stack)[...] = connected
-    second = np.linalg.eigvalsh(stack)[:, 1]
-    return np.asarray(np.minimum(np.maximum(second, 0.0), n / (n - 1)).reshape(gram.shape[:-2]))
+    diagonal(stack)[...] = degree > 0.0
+    second = np.minimum(np.maximum(np.linalg.eigvalsh(stack)[:, 1], 0.0), n / (n - 1))
+    return np.asarray(second.reshape(gram.shape[:-2]))

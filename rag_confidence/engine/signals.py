@@ -215,9 +215,9 @@ def _joined(parts: list[Geometry]) -> Geometry:
 
 def _by_length(geometry: Geometry, keep: Mask, move: FloatArray, dimension: int) -> Signals:
     """Signals on the distinct passages: queries with equally many of them share a kernel call."""
-    lengths = np.add.reduce(keep, axis=1)
-    if lengths.min() == keep.shape[1]:
+    if keep.all():
         return shape_signals(geometry, move, keep.shape[1], dimension)
+    lengths = np.add.reduce(keep, axis=1)
     result = Signals.of(len(lengths), {})
     for n in np.unique(lengths):
         rows = np.flatnonzero(lengths == n)
@@ -294,11 +294,10 @@ def concentration(values: FloatArray) -> FloatArray:
     n = values.shape[1]
     if n == 1:
         return np.zeros(len(values))
-    positive = np.maximum(values, 0.0)
+    positive = np.maximum(values, _TINY)
     total = np.add.reduce(positive, axis=1)
-    share = positive / np.where(total > 0.0, total, 1.0)[:, None]
-    entropy = np.add.reduce(share * np.log(np.maximum(share, _TINY)), axis=1)
-    return np.where(total > 0.0, np.maximum(1.0 + entropy / math.log(n), 0.0), 0.0)
+    entropy = np.log(total) - np.add.reduce(positive * np.log(positive), axis=1) / total
+    return np.asarray(np.maximum(1.0 - entropy / math.log(n), 0.0))
 
 
 def _mean(rows: FloatArray) -> FloatArray:

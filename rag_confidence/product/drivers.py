@@ -11,6 +11,7 @@ from rag_confidence.engine.signals import Signals
 from rag_confidence.product.grounding import grounding
 from rag_confidence.product.policy import MetricPolicy
 
+_TINY = float(np.finfo(np.float64).tiny)
 _ROW = {signal: row for row, signal in enumerate(Signal)}
 
 
@@ -92,8 +93,7 @@ def combine(
     drivers = values[1:] if counted is None else np.stack(counted)
     assessed = drivers >= 0.0
     weights = assessed * policy.weight_column
-    total = np.add.reduce(weights, axis=0)
-    weights /= np.where(total > 0.0, total, 1.0)
-    weighted = np.add.reduce(weights * np.where(assessed, drivers, 0.0), axis=0)
+    weights /= np.maximum(np.add.reduce(weights, axis=0), _TINY)
+    weighted = np.add.reduce(weights * drivers, axis=0, where=assessed)
     # The weights sum to one only up to rounding.
     return Drivers(values, weights, np.minimum(weighted, 1.0) * gate)
