@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIRST, _OTHER, _QUIET = "#1b4f72", "#ca6f1e", "#7f8c8d"
 _LABEL_BOX = {"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 _BANDS = ("#f2d7d5", "#fcf3cf", "#d4efdf")
-_LABELS_ACROSS, _LABELS_DOWN = 12, 30
+_LABELS_ACROSS, _LABELS_DOWN = 10, 30
 _MOST_DETAILED = 50
 _LEAST_DISTANCE = 0.05
 
@@ -78,7 +78,7 @@ def plot_barcode(report: EngineReport, ax: Axes | None = None) -> Axes:
     ax.use_sticky_edges = False
     ax.barh(rows, bars[:, 0] - bars[:, 1], left=bars[:, 1], height=0.5, color=colours)
     ax.scatter(bars[:, 0], rows, color=colours, zorder=3)
-    ax.plot(bars[0, 1], 0, "<", color=_FIRST, label="never dies")
+    ax.plot(bars[0, 1], 0, "<", color=_FIRST, markersize=12, label="never dies")
     step = _step(len(rows), _LABELS_DOWN)
     owners = report.nodes[report.barcode.representatives]
     ax.set_yticks(rows[::step], [str(place) for place in owners[::step]])
@@ -117,7 +117,7 @@ def plot_merge_tree(report: EngineReport, ax: Axes | None = None) -> Axes:
     if joined:
         ax.plot(*zip(*joined, strict=True), "o", color=_QUIET, markersize=4, zorder=3, label="joins at once")
         ax.legend(loc="best", fontsize="small")
-    ax.plot(0, bottom, "v", color=_FIRST)
+    ax.plot(0, bottom, "v", color=_FIRST, markersize=9)
     ax.margins(0.06, 0.12)
     ax.set_xticks([])
     ax.set(title=f"Merge tree: {_counted(len(columns) - 1, 'merge')}", ylabel="cosine")
