@@ -48,7 +48,7 @@ def dirichlet_energy(gram: FloatArray) -> FloatArray:
     if n == 1:
         return np.zeros(gram.shape[:-2])
     mean_cosine = (np.add.reduce(gram, axis=(-2, -1)) - n) / (n * (n - 1))
-    return np.asarray(np.maximum(0.5 - 0.5 * mean_cosine, 0.0))
+    return np.asarray(np.minimum(np.maximum(0.5 - 0.5 * mean_cosine, 0.0), 1.0))
 
 
 def conditioned_energy(cosines: FloatArray, gram: FloatArray) -> FloatArray:
