@@ -297,7 +297,7 @@ def concentration(values: FloatArray) -> FloatArray:
     positive = np.maximum(values, _TINY)
     total = np.add.reduce(positive, axis=1)
     entropy = np.log(total) - np.add.reduce(positive * np.log(positive), axis=1) / total
-    return np.asarray(np.maximum(1.0 - entropy / math.log(n), 0.0))
+    return np.asarray(np.minimum(np.maximum(1.0 - entropy / math.log(n), 0.0), 1.0))
 
 
 def _mean(rows: FloatArray) -> FloatArray:
