@@ -66,14 +66,15 @@ def check_texts(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
     """Passage texts, one for each of `count` passages."""
     if texts is None:
         return None
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+    entries = () if isinstance(texts, str) else tuple(texts)
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in entries):
         raise TypeError(f"`{name}` must be a list of strings; got something else. Pass one string a passage.")
-    if len(texts) != count:
+    if len(entries) != count:
         raise ValueError(
-            f"`{name}` must have one entry for each of the {count} passages; got {len(texts)}. "
+            f"`{name}` must have one entry for each of the {count} passages; got {len(entries)}. "
             "Pass texts in the order of the embeddings."
         )
-    return tuple(texts)
+    return entries
 
 
 def check_parents(name: str, parents: Sequence[int | None], count: int) -> IntArray:

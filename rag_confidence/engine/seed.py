@@ -54,7 +54,7 @@ def seed_signals(
     relevance = min_max(raw)
     lengths = _lengths(tree_barcode(relevance, parents))
     child = np.flatnonzero(parents >= 0)
-    tension = ((unit[child] - unit[parents[child]]) ** 2).sum(axis=1) / 4.0
+    tension = np.minimum(((unit[child] - unit[parents[child]]) ** 2).sum(axis=1) / 4.0, 1.0)
     focus = relevance >= _FOCUS_AT
     if not focus.any():
         focus[relevance.argmax()] = True
