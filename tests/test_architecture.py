@@ -201,7 +201,7 @@ def test_optional_packages_come_through_require() -> None:
 def loaded_by(statements: str) -> list[str]:
     """Forbidden modules that a fresh interpreter holds after running `statements`."""
     program = f"import sys, json\n{statements}\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     held: list[str] = json.loads(done.stdout)
     return [name for name in held if name in HEAVY or name.partition(".")[0] in OPTIONAL]
