@@ -168,6 +168,7 @@ def plot_passage_graph(report: EngineReport, ax: Axes | None = None) -> Axes:
     )
     ax.figure.colorbar(points, ax=ax, label="cosine to the query")
     ax.margins(0.12)
+    ax.set_aspect("equal", adjustable="datalim")
     ax.set(title=f"Passage graph: {_counted(len(places), 'passage')}", xlabel="nearer = more alike, roughly")
     return ax
 

@@ -90,11 +90,21 @@ def _flat_report(
     one = geometry.take(np.zeros(1, dtype=np.intp), keep[None])
     cosines, gram, nodes = one.cosines[0], one.gram[0], one.order[0]
     nodes = nodes if served is None else served[nodes]
-    return EngineReport(nodes, cosines, gram, joint_barcode(cosines, gram), None, signals)
+    return EngineReport(
+        nodes, cosines, gram, joint_barcode(cosines, gram), None, signals, block.queries.shape[1]
+    )
 
 
 def _tree_report(block: Block, parents: IntArray, signals: Signals) -> EngineReport:
     unit, _ = unit_rows(block.passages[0])
     cosines = np.clip(unit @ unit_rows(block.queries)[0][0], -1.0, 1.0)
     gram = np.clip(unit @ unit.T, -1.0, 1.0)
-    return EngineReport(np.arange(len(unit)), cosines, gram, tree_barcode(cosines, parents), parents, signals)
+    return EngineReport(
+        np.arange(len(unit)),
+        cosines,
+        gram,
+        tree_barcode(cosines, parents),
+        parents,
+        signals,
+        block.queries.shape[1],
+    )

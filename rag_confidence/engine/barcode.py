@@ -212,29 +212,29 @@ def elder_rule(values: FloatArray, tails: IntArray, heads: IntArray, weights: Fl
     either of its ends. Of two components with equal births the lower index is older. The edges are
     taken in descending order until all vertices are connected (Kruskal's algorithm).
     """
-    level, weight = values.tolist(), weights.tolist()
-    tail, head = tails.tolist(), heads.tolist()
-    root = list(range(len(level)))
+    level = values.tolist()
+    order = np.argsort(-weights, kind="stable")
+    edges = zip(tails[order].tolist(), heads[order].tolist(), weights[order].tolist(), strict=True)
     death, elder = [-np.inf] * len(level), [-1] * len(level)
-    missing = len(level) - 1
-    for edge in np.argsort(-weights, kind="stable").tolist():
-        if missing == 0:
-            break
-        old, young = _oldest(root, tail[edge]), _oldest(root, head[edge])
-        if old == young:
+    label, oldest = list(range(len(level))), list(range(len(level)))
+    members = [[vertex] for vertex in label]
+    for tail, head, weight in edges:
+        big, small = label[tail], label[head]
+        if big == small:
             continue
+        old, young = oldest[big], oldest[small]
         if level[old] < level[young] or (level[old] == level[young] and old > young):
             old, young = young, old
-        root[young], elder[young], death[young] = old, old, weight[edge]
-        missing -= 1
+        elder[young], death[young] = old, weight
+        if len(members[big]) < len(members[small]):
+            big, small = small, big
+        for vertex in members[small]:
+            label[vertex] = big
+        members[big] += members[small]
+        oldest[big] = old
+        if len(members[big]) == len(level):
+            break
     return Barcode(values, np.array(death), np.array(elder, dtype=np.intp))
-
-
-def _oldest(root: list[int], vertex: int) -> int:
-    while root[vertex] != vertex:
-        root[vertex] = root[root[vertex]]
-        vertex = root[vertex]
-    return vertex
 
 
 @lru_cache(maxsize=_CACHED)

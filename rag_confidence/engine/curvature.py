@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
-from rag_confidence.engine.relevance import diagonal
 
 MIN_LENGTH = 1e-6
 
@@ -50,30 +49,6 @@ def forman_curvature(lengths: FloatArray) -> FloatArray:
     pull = np.where(off_diagonal, 1.0 / roots, 0.0).sum(axis=-1)
     curvature = 4.0 - roots * (pull[..., :, None] + pull[..., None, :])
     return np.where(off_diagonal, curvature, np.nan)
-
-
-def mean_and_least_curvature(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and minimum of `forman_curvature` over the edges between unit passages.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (Q, n, n)
-        Mutual cosines of distinct passages; the edge lengths are sqrt(2 - 2 G).
-
-    Returns
-    -------
-    mean, least : ndarray, shape (Q,)
-        nan for a single passage.
-    """
-    count, n, _ = gram.shape
-    if n == 1:
-        return np.full(count, np.nan), np.full(count, np.nan)
-    roots = np.sqrt(np.sqrt(np.maximum(2.0 - 2.0 * gram, MIN_LENGTH**2)))
-    pull = np.add.reduce(1.0 / roots, axis=2) - MIN_LENGTH**-0.5
-    bend = roots * (pull[:, :, None] + pull[:, None, :])
-    diagonal(bend)[...] = 0.0
-    mean = 4.0 - np.add.reduce(bend, axis=(1, 2)) / (n * (n - 1))
-    return mean, 4.0 - np.maximum.reduce(bend, axis=(1, 2))
 
 
 def tree_curvature(parents: IntArray) -> FloatArray:

@@ -15,6 +15,7 @@ from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import ZERO_LENGTH, joint_barcode
 
 _FEW, _SHORT = 3, 64
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ def summarise(cosines: FloatArray, deaths: FloatArray) -> BarSummary:
         nothing = np.zeros(len(cosines))
         return BarSummary(nothing, nothing, nothing + 1.0, nothing, nothing + 1.0)
     finite = cosines[:, 1:] - deaths[:, 1:]
-    finite *= finite > ZERO_LENGTH
-    essential = cosines[:, 0] - deaths[:, 1:].min(axis=1)
-    second, total = finite.max(axis=1), np.add.reduce(finite, axis=1)
-    whole = essential + total
-    share = np.where(whole > 0.0, essential / np.where(whole > 0.0, whole, 1.0), 1.0)
-    alive = 1.0 + np.add.reduce(finite > 0.0, axis=1)
-    return BarSummary(second, essential - second, share, total, alive)
+    real = finite > ZERO_LENGTH
+    finite *= real
+    essential = cosines[:, 0] - np.minimum.reduce(deaths[:, 1:], axis=1)
+    second, total = np.maximum.reduce(finite, axis=1), np.add.reduce(finite, axis=1)
+    # The least number makes 0 / 0 one: no bar at all is a dominant one.
+    share = (essential + _TINY) / (essential + total + _TINY)
+    return BarSummary(second, essential - second, share, total, 1.0 + np.add.reduce(real, axis=1))

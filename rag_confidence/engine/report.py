@@ -9,7 +9,9 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode
+from rag_confidence.engine.curvature import forman_curvature, tree_curvature
 from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
+from rag_confidence.engine.stability import movement_bound
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,6 +36,8 @@ class EngineReport:
         Of the tree; -1 marks the root.
     signals : Signals
         One entry a column.
+    dimension : int
+        Length d of the vectors.
     """
 
     nodes: IntArray
@@ -42,6 +46,7 @@ class EngineReport:
     barcode: Barcode
     parents: IntArray | None
     signals: Signals
+    dimension: int
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -55,6 +60,19 @@ class EngineReport:
     def distances(self) -> FloatArray:
         """Chordal distances sqrt(2 - 2 G) between the nodes, shape (m, m)."""
         return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * self.gram, 0.0)))
+
+    @property
+    def curvature(self) -> FloatArray:
+        """Forman curvature: of every pair (m, m) for a flat list, of every edge (m - 1,) for a tree.
+
+        Very negative on edges that bridge dense regions. Evidence only: nothing reads it.
+        """
+        return forman_curvature(self.distances) if self.parents is None else tree_curvature(self.parents)
+
+    @property
+    def movement_bound(self) -> float | None:
+        """Analytic bound on the mean movement under the probe; None on a line, which has no direction."""
+        return float(movement_bound(self.cosines[None], self.dimension)[0]) if self.dimension > 1 else None
 
     def betti_curve(self, levels: FloatArray) -> IntArray:
         """Number of components at each of `levels` (l,), shape (l,)."""

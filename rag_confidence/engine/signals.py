@@ -13,7 +13,6 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.engine import sheaf, stability
-from rag_confidence.engine.curvature import mean_and_least_curvature
 from rag_confidence.engine.joint import joint_deaths, summarise
 from rag_confidence.engine.relevance import Geometry, canonical, distinct, gram_of_stack, stack
 
@@ -43,11 +42,8 @@ SIGNAL_NAMES = (
     "lambda_2",
     "dirichlet_energy",
     "conditioned_energy",
-    "curvature_mean",
-    "curvature_min",
     "flip_angle",
     "stability_move",
-    "movement_bound",
     "focus_depth",
     "n_nodes",
     "effective_k",
@@ -74,8 +70,7 @@ class Signals:
       `Barcode`;
     - ``concentration``: 1 minus the normalised entropy of the positive cosines;
     - ``lambda_2``, ``dirichlet_energy``, ``conditioned_energy``: see `sheaf`;
-    - ``curvature_mean``, ``curvature_min``: Forman curvature, very negative on bridges;
-    - ``flip_angle`` in degrees, ``stability_move`` and ``movement_bound`` in cosines: see `stability`;
+    - ``flip_angle`` in degrees, ``stability_move`` in cosines: see `stability`;
     - ``focus_depth``: depth of the focus over the height of a tree; flat lists have none;
     - ``n_nodes``: vertices of the filtration; ``effective_k``: distinct passages; ``n_shape``: passages
       whose shape was measured;
@@ -168,7 +163,7 @@ def measure(
     """
     geometry, move = block_geometry(queries, passages, directions)
     keep = distinct(geometry.gram, duplicate_cosine)
-    return Measured(_by_length(geometry, keep, move, passages.shape[2]), *_leaders(geometry, keep))
+    return Measured(_by_length(geometry, keep, move), *_leaders(geometry, keep))
 
 
 def block_geometry(
@@ -213,18 +208,16 @@ def _joined(parts: list[Geometry]) -> Geometry:
     return Geometry(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Geometry)))
 
 
-def _by_length(geometry: Geometry, keep: Mask, move: FloatArray, dimension: int) -> Signals:
+def _by_length(geometry: Geometry, keep: Mask, move: FloatArray) -> Signals:
     """Signals on the distinct passages: queries with equally many of them share a kernel call."""
     if keep.all():
-        return shape_signals(geometry, move, keep.shape[1], dimension)
+        return shape_signals(geometry, move, keep.shape[1])
     lengths = np.add.reduce(keep, axis=1)
     result = Signals.of(len(lengths), {})
     for n in np.unique(lengths):
         rows = np.flatnonzero(lengths == n)
         columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
-        scatter(
-            result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1], dimension)
-        )
+        scatter(result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1]))
     return result
 
 
@@ -237,12 +230,11 @@ def _leaders(geometry: Geometry, keep: Mask) -> tuple[IntArray, FloatArray]:
     return leaders, np.where(real, np.take_along_axis(geometry.cosines, first, axis=1), np.nan)
 
 
-def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int, dimension: int) -> Signals:
+def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int) -> Signals:
     """Signals of canonical lists of distinct passages, `n_shape` of them before duplicates went."""
     cosines, gram = geometry.cosines, geometry.gram
     count, n = cosines.shape
     bars = summarise(cosines, joint_deaths(cosines, gram))
-    curvature_mean, curvature_min = mean_and_least_curvature(gram)
     energy = sheaf.dirichlet_energy(gram)
     return Signals.of(
         count,
@@ -261,11 +253,8 @@ def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int, dimension:
             "lambda_2": sheaf.algebraic_connectivity(gram),
             "dirichlet_energy": energy,
             "conditioned_energy": sheaf.without_query(energy, cosines),
-            "curvature_mean": curvature_mean,
-            "curvature_min": curvature_min,
             "flip_angle": stability.flip_angle(cosines, gram) * _DEGREES,
             "stability_move": move,
-            "movement_bound": stability.movement_bound(cosines, dimension) if dimension > 1 else np.nan,
             "n_nodes": n,
             "effective_k": n,
             "n_shape": n_shape,

@@ -6,7 +6,6 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode, tree_barcode
-from rag_confidence.engine.curvature import tree_curvature
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import unit_rows
 from rag_confidence.engine.signals import Signals, concentration
@@ -40,7 +39,7 @@ def on_tree(
     Returns
     -------
     Signals
-        The bars, the energies, the curvature, the focus and the movement are those of the tree.
+        The bars, the energies, the focus and the movement are those of the tree.
         Duplicates are nodes like any other.
     """
     unit, _ = unit_rows(passages)
@@ -49,7 +48,6 @@ def on_tree(
     child = np.flatnonzero(parents >= 0)
     mutual = np.clip(np.einsum("ed,ed->e", unit[child], unit[parents[child]]), -1.0, 1.0)
     along = cosines[child] - cosines[parents[child]]
-    curvature = tree_curvature(parents)
     move = np.nan if directions is None else _movement(unit, query, cosines, barcode, parents, directions)
     values = {
         "second_bar": barcode.second_bar,
@@ -60,8 +58,6 @@ def on_tree(
         "concentration": concentration(cosines[None])[0],
         "dirichlet_energy": _mean(0.5 * (1.0 - mutual)),
         "conditioned_energy": _mean(np.maximum(0.5 * (1.0 - mutual) - 0.25 * along**2, 0.0)),
-        "curvature_mean": curvature.mean() if len(curvature) else np.nan,
-        "curvature_min": curvature.min() if len(curvature) else np.nan,
         "stability_move": move,
         "focus_depth": focus_depth(cosines >= cosines.max() - FOCUS_WINDOW, parents),
         "n_nodes": len(parents),

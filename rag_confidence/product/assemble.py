@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_confidence._types import Backend, FloatArray, IntArray, ReasonCode, Signal
+from rag_confidence._types import Backend, FloatArray, IntArray
 from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
 from rag_confidence.product.drivers import Drivers
-from rag_confidence.product.narrative import ACTIONS, LOOP_REASON, reason
+from rag_confidence.product.narrative import ACTIONS, reason
 from rag_confidence.product.policy import MetricPolicy
 from rag_confidence.product.record import SCHEMA_VERSION
 from rag_confidence.product.verdict import (
@@ -28,7 +28,8 @@ _NAMES = [signal.value for signal in SIGNALS]
 _BAND_KEYS = [f"{name}_band" for name in _NAMES]
 _SIGNAL_KEYS = [f"signals.{name}" for name in _NAMES]
 _WEIGHT_KEYS = [f"weights.{name}" for name in _NAMES[1:]]
-_MEASURED_SIGNALS = (
+_BAND_WORDS = [SIGNAL_BANDS[signal] for signal in SIGNALS]
+_MEASURED = (
     "max_cosine",
     "mean_top3_cosine",
     "top_gap",
@@ -40,6 +41,7 @@ _MEASURED_SIGNALS = (
     "conditioned_energy",
     "flip_angle",
 )
+_MEASURED_SIGNALS = [(f"signals.{name}", name) for name in _MEASURED]
 
 
 @dataclass(frozen=True)
@@ -69,25 +71,27 @@ def build_record(
     policy = context.policy
     code, kpi = CODES[int(codes[row])], float(drivers.kpi[row])
     measured = dict(zip(SIGNAL_NAMES, map(_plain, signals.table[:, row].tolist()), strict=True))
-    values = dict(zip(SIGNALS, map(_plain, drivers.values[:, row].tolist()), strict=True))
-    risk = "none" if risks[row] < 0 else SIGNALS[int(risks[row])].value
-    display = _displayed(kpi, values, policy)
+    values = dict(zip(_NAMES, map(_plain, drivers.values[:, row].tolist()), strict=True))
+    risk = "none" if risks[row] < 0 else _NAMES[int(risks[row])]
     contradiction = _plain(float(context.contradiction[row]))
-    verdict = VERDICT_OF[code]
+    verdict, percent = VERDICT_OF[code], 100.0 * kpi
+    display = _displayed(values, policy)
+    confidence = shown(percent, policy.display_cuts["kpi"])
+    facts = {**display, "kpi": confidence, "contradiction": contradiction, "loop_life": measured["loop_life"]}
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.value,
         "verdict_action": ACTIONS[verdict],
-        "verdict_reason": _reason(code, display, contradiction, risk, measured, policy),
+        "verdict_reason": reason(code, facts, risk, policy),
         "reason_code": code.value,
         "primary_risk": risk,
-        "retrieval_confidence": display["kpi"],
-        "confidence_band": band(100.0 * kpi, policy.confidence_cuts, CONFIDENCE_BANDS),
-        "retrieval_confidence_band": band(100.0 * kpi, policy.kpi_cuts, KPI_BANDS),
+        "retrieval_confidence": confidence,
+        "confidence_band": band(percent, policy.confidence_cuts, CONFIDENCE_BANDS),
+        "retrieval_confidence_band": band(percent, policy.kpi_cuts, KPI_BANDS),
         "kpi": kpi,
         "p_sufficient": _plain(float(context.p_sufficient[row])),
-        **_displayed_signals(values, display, policy),
-        "grounding_assessed": values[Signal.TOPICAL_GROUNDING] is not None,
+        **display,
+        "grounding_assessed": values["topical_grounding"] is not None,
         "contradiction_assessed": contradiction is not None,
         "k_requested": context.k_requested[row],
         "k_returned": int(context.k_returned[row]),
@@ -110,61 +114,22 @@ def _count(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _displayed(
-    kpi: float, values: Mapping[Signal, float | None], policy: MetricPolicy
-) -> dict[str, float | None]:
-    cuts, floors = policy.signal_cuts, policy.signal_floors
-    kpi_cuts = (*policy.kpi_cuts, *policy.confidence_cuts, policy.answer_at, policy.review_at)
-    display = {"kpi": shown(100.0 * kpi, kpi_cuts)}
-    for signal, value in values.items():
-        percent = None if value is None else 100.0 * value
-        display[signal] = shown(percent, (*cuts[signal], floors[signal]))
-    return display
-
-
-def _displayed_signals(
-    values: Mapping[Signal, float | None], display: Mapping[str, float | None], policy: MetricPolicy
-) -> dict[str, Any]:
-    cuts = policy.signal_cuts
+def _displayed(values: Mapping[str, float | None], policy: MetricPolicy) -> dict[str, Any]:
+    """Rounded values and bands of the five signals."""
     found: dict[str, Any] = {}
-    for (signal, value), key, band_key in zip(values.items(), _NAMES, _BAND_KEYS, strict=True):
-        found[key] = display[signal]
+    for (name, value), band_key, words in zip(values.items(), _BAND_KEYS, _BAND_WORDS, strict=True):
         percent = None if value is None else 100.0 * value
-        found[band_key] = band(percent, cuts[signal], SIGNAL_BANDS[signal])
+        found[name] = shown(percent, policy.display_cuts[name])
+        found[band_key] = band(percent, policy.signal_cuts[name], words)
     return found
 
 
-def _reason(
-    code: ReasonCode,
-    display: Mapping[str, float | None],
-    contradiction: float | None,
-    risk: str,
-    measured: Mapping[str, float | None],
-    policy: MetricPolicy,
-) -> str:
-    conflicts = contradiction is not None and contradiction >= policy.contradiction_at
-    if code is ReasonCode.CONFLICTING and not conflicts:
-        return LOOP_REASON.format(
-            life=measured["loop_life"],
-            consistency=display[Signal.EVIDENCE_CONSISTENCY],
-            floor=policy.floors.evidence_consistency,
-        )
-    cuts: dict[str, float] = {
-        "answer_at": policy.answer_at,
-        "review_at": policy.review_at,
-        "contradiction_at": policy.contradiction_at,
-        **policy.signal_floors,
-    }
-    shown_values: dict[str, float | None] = {**display, "contradiction": contradiction}
-    return reason(code, shown_values, cuts, risk)
-
-
 def _signals(
-    values: Mapping[Signal, float | None], measured: Mapping[str, float | None], contradiction: float | None
+    values: Mapping[str, float | None], measured: Mapping[str, float | None], contradiction: float | None
 ) -> dict[str, Any]:
     found: dict[str, Any] = dict(zip(_SIGNAL_KEYS, values.values(), strict=True))
-    for name in _MEASURED_SIGNALS:
-        found[f"signals.{name}"] = measured[name]
+    for key, name in _MEASURED_SIGNALS:
+        found[key] = measured[name]
     found["signals.contradiction"] = contradiction
     return found
 
@@ -187,9 +152,6 @@ def _evidence(measured: Mapping[str, float | None], context: Context, row: int) 
         "evidence.loop_p_value": measured["loop_p_value"],
         "evidence.stability_move": moved,
         "evidence.stability_move_kind": None if moved is None else _move_kind(measured, context.policy),
-        "evidence.movement_bound": measured["movement_bound"],
-        "evidence.curvature_mean": measured["curvature_mean"],
-        "evidence.curvature_min": measured["curvature_min"],
         "evidence.embedding_backend": context.backend,
         "evidence.n_nodes": _count(measured["n_nodes"]),
         "evidence.n_shape": _count(measured["n_shape"]) or 0,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence.product.policy import MetricPolicy
 
 ACTIONS: dict[Verdict, str] = {
     Verdict.ANSWER: "serve the answer",
@@ -90,77 +91,62 @@ def _contribution(record: Mapping[str, Any], signal: Signal, weight: float, lost
     return Contribution(str(signal), percent, record[f"{signal}_band"], weight, 100.0 * lost)
 
 
-def reason(code: ReasonCode, shown: Mapping[str, float | None], cuts: Mapping[str, float], risk: str) -> str:
+def reason(code: ReasonCode, facts: Mapping[str, Any], risk: str, policy: MetricPolicy) -> str:
     """One sentence for a user, with the value and the threshold that decided.
 
     Parameters
     ----------
     code : ReasonCode
         Row of the verdict table.
-    shown : mapping
-        Displayed values on 0..100: "kpi", "contradiction" (0..1) and the signals.
-    cuts : mapping
-        Thresholds: "answer_at", "review_at", "contradiction_at" and the floor of each signal.
+    facts : mapping
+        Displayed values on 0..100 ("kpi" and the signals), "contradiction" in [0, 1] and "loop_life".
     risk : str
-        The primary risk, or the driver below its floor by most.
+        The primary risk: where a driver is below its floor, the one that is so by most.
+    policy : MetricPolicy
+        Supplies the thresholds.
     """
-    sentence = _REASONS[code]
-    weakest = _LABELS[Signal(risk)] if risk != "none" else "none"
-    return sentence.format(
-        kpi=_number(shown["kpi"]),
-        grounding=_number(shown[Signal.TOPICAL_GROUNDING]),
-        grounding_min=_number(cuts[Signal.TOPICAL_GROUNDING]),
-        answer_at=_number(cuts["answer_at"]),
-        review_at=_number(cuts["review_at"]),
-        contradiction=_score(shown["contradiction"]),
-        contradiction_at=_score(cuts["contradiction_at"]),
-        weakest=weakest,
-        weakest_value=_number(shown.get(risk)),
-        weakest_floor=_number(cuts.get(risk)),
-    )
+    contradiction = facts["contradiction"]
+    looped = contradiction is None or contradiction < policy.contradiction_at
+    sentence = LOOP_REASON if code is ReasonCode.CONFLICTING and looped else _REASONS[code]
+    floor = policy.signal_floors.get(risk)
+    return sentence.format(f=facts, p=policy, risk=risk.replace("_", " "), value=facts.get(risk), floor=floor)
 
 
 _REASONS: dict[ReasonCode, str] = {
     ReasonCode.NO_PASSAGES: "Nothing was found: the search returned no passages.",
     ReasonCode.DEGENERATE_QUERY: "The question could not be read: its embedding is zero.",
     ReasonCode.OFF_TOPIC: (
-        "Nothing found is about this question: topical grounding {grounding} is below {grounding_min}."
+        "Nothing found is about this question: topical grounding {f[topical_grounding]:g} is below "
+        "{p.grounding_min:g}."
     ),
     ReasonCode.CONFLICTING: (
-        "The sources conflict: contradiction score {contradiction} reaches {contradiction_at}."
+        "The sources conflict: contradiction score {f[contradiction]:.3g} reaches {p.contradiction_at:g}."
     ),
     ReasonCode.WEAK: (
-        "What was found supports an answer too weakly: confidence {kpi} is below {review_at}; "
-        "the weakest signal is {weakest}."
+        "What was found supports an answer too weakly: confidence {f[kpi]:g} is below {p.review_at:g}; "
+        "the weakest signal is {risk}."
     ),
     ReasonCode.AMBIGUOUS: (
-        "What was found is ambiguous: confidence {kpi} lies between {review_at} and {answer_at}; "
-        "the weakest signal is {weakest}."
+        "What was found is ambiguous: confidence {f[kpi]:g} is below {p.answer_at:g}; "
+        "the weakest signal is {risk}."
     ),
     ReasonCode.DRIVER_FLOOR: (
-        "Confidence {kpi} is high, but {weakest} {weakest_value} is below its floor of {weakest_floor}."
+        "Confidence {f[kpi]:g} is high enough, but {risk} {value:g} is below its floor of {floor:g}."
     ),
     ReasonCode.SHAPE_ONLY: (
-        "The passages look coherent (confidence {kpi}), but whether they are about this question "
+        "The passages look coherent (confidence {f[kpi]:g}), but whether they are about this question "
         "cannot be assessed."
     ),
     ReasonCode.HEALTHY: (
-        "The passages support an answer: confidence {kpi} reaches {answer_at} "
+        "The passages support an answer: confidence {f[kpi]:g} reaches {p.answer_at:g} "
         "and no signal is below its floor."
     ),
 }
 
 LOOP_REASON = (
-    "The sources may conflict: a loop of {life:.2f} and evidence consistency {consistency} below {floor}."
+    "The sources may conflict: a loop of life {f[loop_life]:.2f}, and evidence consistency "
+    "{f[evidence_consistency]:g} is below {p.floors.evidence_consistency:g}."
 )
-
-
-def _number(value: float | None) -> str:
-    return "not assessed" if value is None else f"{value:g}"
-
-
-def _score(value: float | None) -> str:
-    return "not assessed" if value is None else f"{value:.3g}"
 
 
 def narrative(
@@ -199,7 +185,7 @@ def _row(label: str, value: float, words: str) -> str:
 def _contradiction(record: Mapping[str, Any]) -> str:
     if not record["contradiction_assessed"]:
         return "contradiction not assessed: embeddings cannot see it; pass contradiction="
-    return f"contradiction score: {record['signals.contradiction']:.2f}"
+    return f"contradiction score: {record['signals.contradiction']:.3g}"
 
 
 def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:

@@ -200,7 +200,7 @@ robustness_cuts : tuple of float
         return replace(base or cls(), grounding_center=center, grounding_scale=scale)
 
     @cached_property
-    def signal_cuts(self) -> dict[Signal, tuple[float, ...]]:
+    def signal_cuts(self) -> dict[str, tuple[float, ...]]:
         """Lower ends of the bands of each signal."""
         cuts = (
             self.grounding_cuts,
@@ -209,12 +209,19 @@ robustness_cuts : tuple of float
             self.consistency_cuts,
             self.robustness_cuts,
         )
-        return dict(zip(Signal, cuts, strict=True))
+        return dict(zip(map(str, Signal), cuts, strict=True))
 
     @cached_property
     def signal_floors(self) -> dict[str, float]:
         """Value below which each signal alone changes the verdict."""
         return dict(zip(map(str, Signal), (self.grounding_min, *self.floors.as_tuple()), strict=True))
+
+    @cached_property
+    def display_cuts(self) -> dict[str, tuple[float, ...]]:
+        """Every threshold that a displayed value must not seem to cross, by signal and for "kpi"."""
+        kpi = (*self.kpi_cuts, *self.confidence_cuts, self.answer_at, self.review_at)
+        floors = self.signal_floors
+        return {"kpi": kpi} | {signal: (*cuts, floors[signal]) for signal, cuts in self.signal_cuts.items()}
 
     @cached_property
     def floor_column(self) -> FloatArray:

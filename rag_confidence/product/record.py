@@ -134,9 +134,6 @@ _EVIDENCE = (
         True,
         words=("bottleneck", "bound"),
     ),
-    _real("evidence.movement_bound", "analytic bound on the mean movement", 0.0),
-    _real("evidence.curvature_mean", "mean Forman curvature of the edges"),
-    _real("evidence.curvature_min", "most negative Forman curvature: the edge most like a bridge"),
     Key(
         "evidence.embedding_backend",
         "string",

@@ -97,9 +97,11 @@ def primary_risks(drivers: Drivers, policy: MetricPolicy) -> IntArray:
     Signals that were not assessed are left out; ties go to the earlier signal.
     """
     room = 100.0 * drivers.values - policy.floor_column
-    room[np.isnan(room)] = np.inf
-    weakest = room.argmin(axis=0)
-    return np.where(np.isinf(room.min(axis=0)), -1, weakest)
+    # fmin passes over nan, and a query without any assessed signal keeps the sentinel.
+    room = np.fmin(room, np.inf)
+    weakest: IntArray = room.argmin(axis=0)
+    weakest[np.isinf(np.minimum.reduce(room, axis=0))] = -1
+    return weakest
 
 
 def band(value: float | None, cuts: tuple[float, ...], words: tuple[str, ...]) -> str | None:
