@@ -54,8 +54,8 @@ This page describes `schema_version` {version}.
   gates and calibrators on these.
 - Words (verdict, bands, risks) come from unrounded values.
 - A shown percentage is rounded to the nearest decimal, except that it is rounded down where rounding up
-  would cross a threshold. So 64.97 is shown as 64.9 when 65 is a threshold, and a shown number never
-  contradicts the word beside it.
+  would cross a threshold. So 64.97 is shown as 64.9 when 65 is a threshold, and a shown number does not
+  contradict the word beside it (thresholds of a policy with more than one decimal apart).
 
 ## What null means
 
