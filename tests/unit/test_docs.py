@@ -116,6 +116,13 @@ def test_metrics_page_explains_every_measurement(key: str) -> None:
     assert f"`{key}`" in read("metrics.md")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_pages_name_only_keys_that_exist(page: Path) -> None:
+    """A key that left the record leaves the documents as well."""
+    named = set(re.findall(r"`((?:signals|evidence|weights)\.\w+)`", page.read_text(encoding="utf-8")))
+    assert named <= {key.name for key in KEYS}
+
+
 @pytest.mark.parametrize("word", sorted({str(word) for key in KEYS for word in key.words}))
 def test_metrics_page_knows_every_word_of_the_record(word: str) -> None:
     """Verdicts, reason codes, bands and other words of the record appear in the docs."""
