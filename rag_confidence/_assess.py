@@ -202,8 +202,9 @@ def _note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -
     counts = zip(asked.k_requested, batch.k_returned.tolist(), batch.n_dropped.tolist(), strict=True)
     for row, (wanted, got, dropped) in enumerate(counts):
         if got - dropped > SHAPE_LIMIT:
+            what = "cohesion and robustness" if row in asked.parents else "shape"
             notes[row].append(
-                f"shape measured on the {SHAPE_LIMIT} passages of highest cosine, of {got - dropped}"
+                f"{what} measured on the {SHAPE_LIMIT} passages of highest cosine, of {got - dropped}"
             )
         if dropped:
             notes[row].append(f"{dropped} of {got} passages dropped as invalid")

@@ -134,7 +134,7 @@ def _batch(
     queries: FloatArray, groups: list[Group], invalid_rows: InvalidRows, query_name: str, passage_name: str
 ) -> Batch:
     degenerate: Mask = np.logical_not(queries.any(axis=1))
-    _refuse_rows(query_name, _usable(queries) | degenerate, "be finite", "Embed the question again.")
+    _refuse_queries(query_name, _usable(queries) | degenerate)
     k_returned = np.zeros(len(queries), dtype=np.intp)
     n_dropped = np.zeros(len(queries), dtype=np.intp)
     served: dict[int, IntArray] = {}
@@ -189,6 +189,13 @@ def _tamed(vectors: FloatArray) -> FloatArray:
     if not wild.any():
         return vectors
     return np.asarray(vectors / np.where(wild, peaks, 1.0)[..., None])
+
+
+def _refuse_queries(name: str, valid: Mask) -> None:
+    if len(valid) != 1 or name != "query_embedding":
+        _refuse_rows(name, valid, "be finite", "Embed these questions again.")
+    elif not valid.all():
+        raise ValueError(f"`{name}` must be finite; got nan or infinity. Embed the question again.")
 
 
 def _refuse_rows(name: str, valid: Mask, constraint: str, cure: str) -> None:

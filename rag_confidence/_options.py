@@ -140,7 +140,7 @@ def check_candidates(
             "Pass the cosines of the whole list, the served passages first."
         )
     if not (np.abs(values) <= 1.0 + _ROUNDING).all():
-        odd = values[~(np.abs(values) <= 1.0 + _ROUNDING)][0]
+        odd = float(values[~(np.abs(values) <= 1.0 + _ROUNDING)][0])
         raise ValueError(
             f"`{name}` must be cosines in [-1, 1]; got {odd!r}. Distances and rank scores are not cosines."
         )
@@ -165,15 +165,19 @@ def check_fraction_result(name: str, value: Any) -> float:
 
 
 def check_contradiction(name: str, value: Any, count: int) -> float:
-    """Largest contradiction score that a user's callable returned: a float, or an (n, n) array."""
+    """Largest contradiction score that a user's callable returned: a number, or one for each pair.
+
+    The diagonal of an (n, n) array is left out: no text contradicts itself, whatever a model says.
+    """
     array = np.asarray(value)
-    if array.ndim == 0 or array.size == 1:
+    if array.ndim < 2:
         return check_fraction_result(name, value)
     if array.shape != (count, count) or array.dtype.kind not in "fiu":
         raise ValueError(
             f"`{name}` must return a number or shape ({count}, {count}); got {array.shape}. "
             "Score the passages pair by pair."
         )
-    if not ((array >= 0.0) & (array <= 1.0)).all():
+    pairs = array[~np.eye(count, dtype=bool)].astype(np.float64)
+    if not ((pairs >= 0.0) & (pairs <= 1.0)).all():
         raise ValueError(f"`{name}` must return values in [0, 1]; got others. Return probabilities.")
-    return float(array.max())
+    return float(pairs.max(initial=0.0))
