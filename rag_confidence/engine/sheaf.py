@@ -102,8 +102,9 @@ def algebraic_connectivity(gram: FloatArray) -> FloatArray:
     Notes
     -----
     :math:`L = I - D^{-1/2} W D^{-1/2}` with :math:`W_{ij} = G_{ij}` where it exceeds `NO_EDGE` and 0
-    elsewhere; a passage without any edge has a zero row, so two of them give 0. The normalisation
-    forgets how heavy the edges are: two passages give 2 whenever their cosine is positive. Cost O(n^3).
+    elsewhere; a passage without any edge has a zero row, and one such passage is enough to give 0. The
+    normalisation forgets how heavy the edges are: two passages give 2 whenever they have an edge at all.
+    Cost O(n^3).
 
     References
     ----------
