@@ -78,14 +78,13 @@ def plot_barcode(report: EngineReport, ax: Axes | None = None) -> Axes:
     ax.use_sticky_edges = False
     ax.barh(rows, bars[:, 0] - bars[:, 1], left=bars[:, 1], height=0.5, color=colours)
     ax.scatter(bars[:, 0], rows, color=colours, zorder=3)
-    ax.plot(bars[0, 1], 0, "<", color=_FIRST, markersize=12, label="never dies")
+    ax.plot(bars[0, 1], 0, "<", color=_FIRST, markersize=12)
     step = _step(len(rows), _LABELS_DOWN)
     owners = report.nodes[report.barcode.representatives]
     ax.set_yticks(rows[::step], [str(place) for place in owners[::step]])
     ax.set_ylim(max(len(rows), 4) - 0.4, -0.6)
-    ax.set(title=f"Barcode: {_counted(len(rows), 'region')}", xlabel="cosine")
+    ax.set(title=f"Barcode: {_counted(len(rows), 'region')}", xlabel="cosine (arrow: never dies)")
     ax.set(ylabel="best passage of the region")
-    ax.legend(loc="lower right", fontsize="small")
     return ax
 
 
