@@ -14,19 +14,11 @@ from rag_confidence._options import check_candidates, check_contradiction, check
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.evidence import LoopEvidence, loop_evidence, seed_loop_evidence, with_loops
+from rag_confidence.engine.lockstep import block_geometry, head_tail_gap, spread
+from rag_confidence.engine.measure import measure
 from rag_confidence.engine.relevance import distinct, unit_rows
 from rag_confidence.engine.seed import seed_signals
-from rag_confidence.engine.signals import (
-    N_LEADERS,
-    SHAPE_LIMIT,
-    Measured,
-    Signals,
-    block_geometry,
-    head_tail_gap,
-    measure,
-    scatter,
-    spread,
-)
+from rag_confidence.engine.signals import N_LEADERS, SHAPE_LIMIT, Measured, Signals, scatter
 from rag_confidence.engine.stability import probe_directions
 from rag_confidence.engine.tree import on_tree
 from rag_confidence.product.assemble import Context

@@ -13,9 +13,10 @@ from rag_confidence._inputs import Block, check_retrieval
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import IntArray, InvalidRows, LoopTest
 from rag_confidence.engine.barcode import joint_barcode, tree_barcode
+from rag_confidence.engine.lockstep import block_geometry
 from rag_confidence.engine.relevance import DUPLICATE_COSINE, distinct, unit_rows
 from rag_confidence.engine.report import EngineReport
-from rag_confidence.engine.signals import Signals, block_geometry
+from rag_confidence.engine.signals import Signals
 
 
 def report_from_embeddings(

@@ -161,9 +161,14 @@ def joint_barcode(cosines: FloatArray, gram: FloatArray) -> Barcode:
     [[0.9, 0.5], [0.8, 0.5]]
     """
     values = np.asarray(cosines, dtype=np.float64)
-    tails, heads = _triangle(len(values)) if len(values) <= _CACHED else np.triu_indices(len(values), k=1)
-    weights = np.minimum(gram[tails, heads], np.minimum(values[tails], values[heads]))
-    return elder_rule(values, tails, heads, weights)
+    return elder_rule(values, *joint_edges(values, gram))
+
+
+def joint_edges(cosines: FloatArray, gram: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """All edges of the joint filtration: tails, heads and weights, each of shape (n (n - 1) / 2,)."""
+    n = len(cosines)
+    tails, heads = _triangle(n) if n <= _CACHED else np.triu_indices(n, k=1)
+    return tails, heads, np.minimum(gram[tails, heads], np.minimum(cosines[tails], cosines[heads]))
 
 
 def tree_barcode(values: FloatArray, parents: IntArray) -> Barcode:
@@ -209,10 +214,20 @@ def elder_rule(values: FloatArray, tails: IntArray, heads: IntArray, weights: Fl
     """Barcode of a connected graph.
 
     Vertex `values` (n,), edges from `tails` to `heads` with `weights`, all of shape (m,), no edge above
-    either of its ends. Of two components with equal births the lower index is older. The edges are
-    taken in descending order until all vertices are connected (Kruskal's algorithm).
+    either of its ends. Of two components with equal births the lower index is older.
     """
-    level = values.tolist()
+    death, elder = merge(values.tolist(), tails, heads, weights)
+    return Barcode(values, np.array(death), np.array(elder, dtype=np.intp))
+
+
+def merge(
+    level: list[float], tails: IntArray, heads: IntArray, weights: FloatArray
+) -> tuple[list[float], list[int]]:
+    """Death and elder of every vertex, as `elder_rule`, in plain lists.
+
+    Edges are taken in descending order until all vertices are connected (Kruskal's algorithm), and the
+    smaller component takes the label of the larger, so that looking one up is a list access.
+    """
     order = np.argsort(-weights, kind="stable")
     edges = zip(tails[order].tolist(), heads[order].tolist(), weights[order].tolist(), strict=True)
     death, elder = [-np.inf] * len(level), [-1] * len(level)
@@ -234,7 +249,7 @@ def elder_rule(values: FloatArray, tails: IntArray, heads: IntArray, weights: Fl
         oldest[big] = old
         if len(members[big]) == len(level):
             break
-    return Barcode(values, np.array(death), np.array(elder, dtype=np.intp))
+    return death, elder
 
 
 @lru_cache(maxsize=_CACHED)

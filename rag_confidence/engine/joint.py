@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
-from rag_confidence.engine.barcode import ZERO_LENGTH, joint_barcode
+from rag_confidence.engine.barcode import ZERO_LENGTH
 
-_FEW, _SHORT = 3, 64
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -50,8 +49,6 @@ def joint_deaths(cosines: FloatArray, gram: FloatArray) -> FloatArray:
     order, because the weakest edge between two vertices of the tree is the least weight between
     their places. A vertex dies at the strongest such bottleneck to any older one. Cost O(n^2).
     """
-    if len(cosines) <= _FEW and cosines.shape[1] <= _SHORT:
-        return np.array([joint_barcode(c, g).death for c, g in zip(cosines, gram, strict=True)])
     edges = np.minimum(np.minimum(cosines[:, :, None], cosines[:, None, :]), gram)
     order, reached = prim_many(edges)
     along = _path_deaths(order, reached)

@@ -16,7 +16,9 @@ from rag_confidence._types import FloatArray, IntArray, Mask
 DUPLICATE_COSINE = 0.995
 """Passages whose mutual cosine exceeds this say the same thing twice."""
 
-_EXACT_DUPLICATE = 1.0 - 1e-12
+EXACT_DUPLICATE = 1.0 - 1e-12
+"""Equal passages are duplicates whatever the caller's limit."""
+
 _FLAT_RANGE = 1e-9
 
 
@@ -159,7 +161,7 @@ def distinct(gram: FloatArray, duplicate_cosine: float = DUPLICATE_COSINE) -> Ma
     Greedy in order of cosine, so a chain of near duplicates keeps both of its ends when they differ.
     Cost O(n^2) a query.
     """
-    close = gram > min(duplicate_cosine, _EXACT_DUPLICATE)
+    close = gram > min(duplicate_cosine, EXACT_DUPLICATE)
     keep = np.ones(gram.shape[:2], dtype=bool)
     if np.count_nonzero(close) == keep.size:
         return keep

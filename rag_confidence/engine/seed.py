@@ -11,9 +11,10 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode, dominance, fragmentation, margin, tree_barcode
+from rag_confidence.engine.lockstep import concentration
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import min_max
-from rag_confidence.engine.signals import Signals, concentration
+from rag_confidence.engine.signals import Signals
 from rag_confidence.engine.stability import N_PROBES
 from rag_confidence.engine.tree import focus_depth
 

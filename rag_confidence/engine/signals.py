@@ -1,30 +1,19 @@
-"""All numbers the engine measures on a block of retrievals, one column each.
-
-A single retrieval is a block of one, so `score` and `score_many` cannot drift apart.
-"""
+"""The table of numbers that the engine measures, one column each; one retrieval is a table of one row."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from rag_confidence._types import FloatArray, IntArray, Mask
-from rag_confidence.engine import sheaf, stability
-from rag_confidence.engine.joint import joint_deaths, summarise
-from rag_confidence.engine.relevance import Geometry, canonical, distinct, gram_of_stack, stack
+from rag_confidence._types import FloatArray, IntArray
 
 SHAPE_LIMIT = 512
 """Shape is measured on at most this many passages, the best by cosine."""
 
 N_LEADERS = 3
 """Passages named as support."""
-
-_CHUNK_ENTRIES = 2**18
-_DEGREES = 180.0 / math.pi
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 SIGNAL_NAMES = (
@@ -130,165 +119,3 @@ class Measured:
     signals: Signals
     leaders: IntArray
     leader_cosines: FloatArray
-
-
-def measure(
-    queries: FloatArray,
-    passages: FloatArray,
-    *,
-    duplicate_cosine: float,
-    directions: FloatArray | None = None,
-) -> Measured:
-    """Signals of flat retrievals of equal length.
-
-    Parameters
-    ----------
-    queries : ndarray, shape (Q, d)
-        Finite, no zero row.
-    passages : ndarray, shape (Q, k, d)
-        Finite, no zero row, k at least 1.
-    duplicate_cosine : float
-        See `relevance.distinct`.
-    directions : ndarray, shape (h, d), optional
-        Of the sampled probe; without them `stability_move` is not assessed.
-
-    Returns
-    -------
-    Measured
-        Q entries a column.
-
-    Notes
-    -----
-    One float64 Gram matrix a query; cost O(k^2 d + k^3), with k at most `SHAPE_LIMIT`.
-    """
-    geometry, move = block_geometry(queries, passages, directions)
-    keep = distinct(geometry.gram, duplicate_cosine)
-    return Measured(_by_length(geometry, keep, move), *_leaders(geometry, keep))
-
-
-def block_geometry(
-    queries: FloatArray, passages: FloatArray, directions: FloatArray | None = None
-) -> tuple[Geometry, FloatArray]:
-    """Geometry of the `SHAPE_LIMIT` best passages of each query, and the sampled movement (Q,)."""
-    chosen = None
-    if passages.shape[1] > SHAPE_LIMIT:
-        chosen = np.stack([_best_rows(q, p) for q, p in zip(queries, passages, strict=True)])
-        passages = np.take_along_axis(passages, chosen[:, :, None], axis=1)
-    size = max(1, _CHUNK_ENTRIES // ((passages.shape[1] + 1) * passages.shape[2]))
-    starts = range(0, len(queries), size)
-    parts = [_geometry(queries[at : at + size], passages[at : at + size], directions) for at in starts]
-    geometry = _joined([part for part, _ in parts])
-    if chosen is not None:
-        geometry = replace(geometry, order=np.take_along_axis(chosen, geometry.order, axis=1))
-    return geometry, parts[0][1] if len(parts) == 1 else np.concatenate([move for _, move in parts])
-
-
-def _best_rows(query: FloatArray, passages: FloatArray) -> IntArray:
-    """Rows of the `SHAPE_LIMIT` passages of highest cosine to one query, ties in served order."""
-    block = stack(query[None], passages[None])[0]
-    norms = np.sqrt(np.einsum("kd,kd->k", block[1:], block[1:]))
-    return np.argsort(-(block[1:] @ block[0]) / norms, kind="stable")[:SHAPE_LIMIT]
-
-
-def _geometry(
-    queries: FloatArray, passages: FloatArray, directions: FloatArray | None
-) -> tuple[Geometry, FloatArray]:
-    block = stack(queries, passages)
-    cosines, gram = gram_of_stack(block)
-    # On a line there is no direction to turn to.
-    if directions is None or block.shape[2] == 1:
-        return canonical(cosines, gram), np.full(len(queries), np.nan)
-    probed = stability.probe_cosines(block, cosines, directions)
-    return canonical(cosines, gram), stability.mean_largest_change(cosines, probed)
-
-
-def _joined(parts: list[Geometry]) -> Geometry:
-    if len(parts) == 1:
-        return parts[0]
-    return Geometry(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Geometry)))
-
-
-def _by_length(geometry: Geometry, keep: Mask, move: FloatArray) -> Signals:
-    """Signals on the distinct passages: queries with equally many of them share a kernel call."""
-    if keep.all():
-        return shape_signals(geometry, move, keep.shape[1])
-    lengths = np.add.reduce(keep, axis=1)
-    result = Signals.of(len(lengths), {})
-    for n in np.unique(lengths):
-        rows = np.flatnonzero(lengths == n)
-        columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
-        scatter(result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1]))
-    return result
-
-
-def _leaders(geometry: Geometry, keep: Mask) -> tuple[IntArray, FloatArray]:
-    if keep[:, :N_LEADERS].all():
-        return geometry.order[:, :N_LEADERS], geometry.cosines[:, :N_LEADERS]
-    first = np.argsort(~keep, axis=1, kind="stable")[:, :N_LEADERS]
-    real = np.take_along_axis(keep, first, axis=1)
-    leaders = np.where(real, np.take_along_axis(geometry.order, first, axis=1), -1)
-    return leaders, np.where(real, np.take_along_axis(geometry.cosines, first, axis=1), np.nan)
-
-
-def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int) -> Signals:
-    """Signals of canonical lists of distinct passages, `n_shape` of them before duplicates went."""
-    cosines, gram = geometry.cosines, geometry.gram
-    count, n = cosines.shape
-    bars = summarise(cosines, joint_deaths(cosines, gram))
-    energy = sheaf.dirichlet_energy(gram)
-    return Signals.of(
-        count,
-        {
-            "max_cosine": cosines[:, 0],
-            "mean_top3_cosine": _mean(cosines[:, :3]),
-            "top_gap": cosines[:, 0] - cosines[:, 1] if n > 1 else np.nan,
-            "std_top10_cosine": spread(cosines),
-            "head_tail_gap": head_tail_gap(cosines),
-            "second_bar": bars.second_bar,
-            "persistence_margin": bars.margin,
-            "dominance": bars.dominance,
-            "fragmentation": bars.fragmentation,
-            "n_components": bars.n_components,
-            "concentration": concentration(cosines),
-            "lambda_2": sheaf.algebraic_connectivity(gram),
-            "dirichlet_energy": energy,
-            "conditioned_energy": sheaf.without_query(energy, cosines),
-            "flip_angle": stability.flip_angle(cosines, gram) * _DEGREES,
-            "stability_move": move,
-            "n_nodes": n,
-            "effective_k": n,
-            "n_shape": n_shape,
-        },
-    )
-
-
-def spread(cosines: FloatArray) -> FloatArray | float:
-    """Standard deviation of the ten best of descending `cosines` (Q, n); nan for n = 1."""
-    if cosines.shape[1] == 1:
-        return np.nan
-    best = cosines[:, :10]
-    apart = best - _mean(best)[:, None]
-    return np.sqrt(_mean(apart * apart))
-
-
-def head_tail_gap(cosines: FloatArray) -> FloatArray | float:
-    """Mean of ranks 1 to 3 minus mean of ranks 11 to 20 of descending `cosines` (Q, n); nan below 20."""
-    if cosines.shape[1] < 20:
-        return np.nan
-    return np.maximum(_mean(cosines[:, :3]) - _mean(cosines[:, 10:20]), 0.0)
-
-
-def concentration(values: FloatArray) -> FloatArray:
-    """1 minus the entropy of the positive part of `values` (Q, n) over log n; 0 when undefined."""
-    n = values.shape[1]
-    if n == 1:
-        return np.zeros(len(values))
-    positive = np.maximum(values, _TINY)
-    total = np.add.reduce(positive, axis=1)
-    entropy = np.log(total) - np.add.reduce(positive * np.log(positive), axis=1) / total
-    return np.asarray(np.minimum(np.maximum(1.0 - entropy / math.log(n), 0.0), 1.0))
-
-
-def _mean(rows: FloatArray) -> FloatArray:
-    """Row means; half the price of `ndarray.mean` on short rows."""
-    return np.asarray(np.add.reduce(rows, axis=1) / rows.shape[1])

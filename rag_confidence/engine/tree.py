@@ -6,9 +6,10 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode, tree_barcode
+from rag_confidence.engine.lockstep import concentration
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import unit_rows
-from rag_confidence.engine.signals import Signals, concentration
+from rag_confidence.engine.signals import Signals
 from rag_confidence.engine.stability import probe_cosines
 
 FOCUS_WINDOW = 0.1
