@@ -18,6 +18,7 @@ MAX_POINTS = 50
 MAX_POINTS_SEED = 512
 REAL_RATIO = 1.25
 RESOLUTION = 1e-6
+_SALT = 0x100B5
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def rotation_test(gram: FloatArray, *, seed: int, n_surrogates: int = 19) -> Rot
     if len(gram) < MIN_POINTS:
         return RotationTest(Loops(np.empty((0, 2))), np.zeros(n_surrogates))
     spectrum = _centred_spectrum(gram)
-    frames = _random_frames(len(gram), n_surrogates, np.random.default_rng(seed))
+    frames = _random_frames(len(gram), n_surrogates, np.random.default_rng([_SALT, seed]))
     surrogates = (frames * spectrum) @ np.swapaxes(frames, -1, -2)
     longest = [rips_loops(_distances(surrogate)).longest_life for surrogate in surrogates]
     return RotationTest(rips_loops(_distances(gram)), np.array(longest))

@@ -21,6 +21,7 @@ from rag_confidence.engine.tree import focus_depth
 _SHORTEST = 1e-6
 _JITTER = 0.05
 _FOCUS_AT = 0.6
+_SALT = 0x5EED
 
 
 def seed_signals(
@@ -105,7 +106,7 @@ def _closed_bars(barcode: Barcode) -> FloatArray:
 def _jitter_move(
     unit: FloatArray, query: FloatArray, parents: IntArray, relevance: FloatArray, seed: int
 ) -> float:
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([_SALT, seed])
     scale = _JITTER * float(np.linalg.norm(query))
     jittered = query + scale * rng.standard_normal((N_PROBES, len(query)))
     before = _closed_bars(tree_barcode(relevance, parents))

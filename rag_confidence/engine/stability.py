@@ -8,6 +8,7 @@ the same as under a paraphrase.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ PROBE_ANGLE = math.radians(5.0)
 """Rotation of the query in the sampled probe, in radians."""
 
 _PARALLEL = 1e-10
+_SALT = 0x5C07E
 
 N_PROBES = 8
 """Antithetic: half of the probes are the mirror images of the other half."""
@@ -92,9 +94,17 @@ def movement_bound(cosines: FloatArray, dimension: int, angle: float = PROBE_ANG
     return np.asarray(np.minimum(mean, 2.0 * math.sin(0.5 * angle)))
 
 
+@lru_cache(maxsize=8)
 def probe_directions(dimension: int, seed: int) -> FloatArray:
-    """Gaussian directions of the probe and a spare, shape (N_PROBES / 2 + 1, d), from a local generator."""
-    return np.random.default_rng(seed).standard_normal((N_PROBES // 2 + 1, dimension))
+    """Gaussian directions of the probe and a spare, shape (N_PROBES / 2 + 1, d), read-only.
+
+    The generator is local and salted: with a plain seed, vectors that a caller drew from the same seed
+    would be the directions of the probe.
+    """
+    rng = np.random.default_rng([_SALT, seed])
+    directions = rng.standard_normal((N_PROBES // 2 + 1, dimension))
+    directions.flags.writeable = False
+    return directions
 
 
 def probe_cosines(block: FloatArray, cosines: FloatArray, directions: FloatArray) -> FloatArray:

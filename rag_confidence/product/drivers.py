@@ -85,15 +85,25 @@ def combine(
     """
     values = np.empty((5, len(signals)))
     values[0] = grounding(signals["mean_top3_cosine"], policy.grounding_center, policy.grounding_scale)
-    gate = np.where(np.isnan(values[0]), 0.0, values[0]) if grounded else 1.0
+    # fmax passes over nan: a retrieval without passages has no grounding, and a KPI of 0.
+    gate = np.fmax(values[0], 0.0) if grounded else 1.0
     if not grounded:
         values[0] = np.nan
     for row, driver in enumerate(shape, start=1):
         values[row] = driver
     drivers = values[1:] if counted is None else np.stack(counted)
-    assessed = drivers >= 0.0
-    weights = assessed * policy.weight_column
-    weights /= np.maximum(np.add.reduce(weights, axis=0), _TINY)
-    weighted = np.add.reduce(weights * drivers, axis=0, where=assessed)
+    weighted, weights = _weighted(drivers, policy.weight_column)
     # The weights sum to one only up to rounding.
     return Drivers(values, weights, np.minimum(weighted, 1.0) * gate)
+
+
+def _weighted(drivers: FloatArray, column: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weighted mean (Q,) of the `drivers` (4, Q) that are not nan, and the weights (4, Q) as used."""
+    products = column * drivers
+    total = np.add.reduce(products, axis=0)
+    assessed = drivers >= 0.0
+    if assessed.all():
+        return total, np.broadcast_to(column, drivers.shape)
+    weights = assessed * column
+    weights /= np.maximum(np.add.reduce(weights, axis=0), _TINY)
+    return np.add.reduce(weights * drivers, axis=0, where=assessed), weights

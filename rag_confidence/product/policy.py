@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from itertools import pairwise
+from types import MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -57,6 +58,17 @@ class DriverValues:
             self.evidence_consistency,
             self.query_robustness,
         )
+
+
+class _OnClassToo:
+    """A method that can be called on the class, where the default policy stands in for `self`."""
+
+    def __init__(self, method: Callable[..., MetricPolicy]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, policy: MetricPolicy | None, owner: type[MetricPolicy]) -> Callable[..., MetricPolicy]:
+        return MethodType(self._method, owner() if policy is None else policy)
 
 
 @dataclass(frozen=True)
@@ -112,8 +124,8 @@ robustness_cuts : tuple of float
     grounding_min: float = 50.0
     contradiction_at: float = 0.5
     loop_life_flag: float = 0.10
-    localization_tau: float = 0.15
-    robustness_angle: float = 0.25
+    localization_tau: float = 0.14
+    robustness_angle: float = 0.15
     weights: DriverValues = DriverValues(0.35, 0.25, 0.25, 0.15)
     floors: DriverValues = DriverValues(55.0, 55.0, 60.0, 60.0)
     kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
@@ -151,16 +163,13 @@ robustness_cuts : tuple of float
         """
         return cls(definitions="seed")
 
-    @classmethod
+    @_OnClassToo
     def fit_grounding(
-        cls,
-        on_topic: ArrayLike,
-        off_topic: ArrayLike,
-        *,
-        off_topic_cost: float = 3.0,
-        base: MetricPolicy | None = None,
+        self, on_topic: ArrayLike, off_topic: ArrayLike, *, off_topic_cost: float = 3.0
     ) -> MetricPolicy:
-        """A policy whose grounding gate is fitted to one embedder and corpus, without labels.
+        """This policy with its grounding gate fitted to one embedder and corpus, without labels.
+
+        Called on the class, it starts from the default policy.
 
         Parameters
         ----------
@@ -170,8 +179,6 @@ robustness_cuts : tuple of float
             gate does.
         off_topic_cost : float
             How many on-topic questions turned away weigh as much as one off-topic question let through.
-        base : MetricPolicy, optional
-            Policy whose other constants are kept.
 
         Returns
         -------
@@ -197,7 +204,7 @@ robustness_cuts : tuple of float
         """
         cost = check_number("off_topic_cost", off_topic_cost, 1e-3, 1e3, "3 is the default.")
         center, scale = fit_gate(on_topic, off_topic, cost)
-        return replace(base or cls(), grounding_center=center, grounding_scale=scale)
+        return replace(self, grounding_center=center, grounding_scale=scale)
 
     @cached_property
     def signal_cuts(self) -> dict[str, tuple[float, ...]]:
@@ -230,8 +237,9 @@ robustness_cuts : tuple of float
 
     @cached_property
     def weight_column(self) -> FloatArray:
-        """`weights` as an array of shape (4, 1)."""
-        return np.array(self.weights.as_tuple())[:, None]
+        """`weights` scaled to a sum of one, as an array of shape (4, 1)."""
+        weights = np.array(self.weights.as_tuple())[:, None]
+        return np.asarray(weights / weights.sum())
 
     @cached_property
     def fingerprint(self) -> str:
