@@ -1,0 +1,244 @@
+"""MetricPolicy: constants that cannot be meant are refused, and equal policies are recognised."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, asdict, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_confidence import DriverValues, MetricPolicy
+
+FORM = r"^`[\w.\[\]]+` must .+; got .+\. .+\.$"
+HIGH, LOW = np.linspace(0.5, 0.9, 40), np.linspace(0.1, 0.3, 40)
+FLOORS = {
+    "answer_localization": 55.0,
+    "support_cohesion": 55.0,
+    "evidence_consistency": 60.0,
+    "query_robustness": 60.0,
+}
+
+
+def refuse(call: Callable[[], Any], pattern: str) -> str:
+    """A refusal in the one form, as ValueError or TypeError."""
+    with pytest.raises((ValueError, TypeError), match=pattern) as caught:
+        call()
+    with pytest.raises((ValueError, TypeError), match=FORM):
+        raise caught.value
+    return str(caught.value)
+
+
+def test_the_defaults_are_those_that_users_rely_on() -> None:
+    """Thresholds, weights, bands and the gate of the source document."""
+    p = MetricPolicy()
+    assert (p.answer_at, p.review_at) == (65, 45)
+    assert (p.grounding_center, p.grounding_scale, p.grounding_min) == (0.46, 0.08, 50)
+    assert p.weights.as_tuple() == (0.35, 0.25, 0.25, 0.15)
+    assert p.floors.as_tuple() == (55, 55, 60, 60)
+    assert (p.contradiction_at, p.loop_life_flag) == (0.5, 0.10)
+    assert (p.confidence_cuts, p.kpi_cuts) == ((65, 45), (80, 65, 45))
+    assert (p.grounding_cuts, p.localization_cuts, p.cohesion_cuts) == ((70, 40), (85, 60), (85, 55))
+    assert (p.consistency_cuts, p.robustness_cuts) == ((80, 55), (80, 55))
+    assert p.definitions == "default"
+    assert MetricPolicy.seed() == MetricPolicy(definitions="seed")
+
+
+def test_a_policy_is_frozen() -> None:
+    """What a decision was made with cannot change after it."""
+    with pytest.raises(FrozenInstanceError):
+        MetricPolicy().answer_at = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("answer_at", [-1, 100.1, math.nan, math.inf, "65", None, True, [65]]),
+        ("review_at", [-0.1, 101, 66, math.nan]),
+        ("grounding_center", [-1.1, 1.1, math.nan, None]),
+        ("grounding_scale", [0, -0.08, 1e-9, 2.1, math.nan, math.inf]),
+        ("grounding_min", [-1, 101, "50"]),
+        ("contradiction_at", [-0.1, 1.1, 50, math.nan]),
+        ("loop_life_flag", [-0.1, 2.1, math.nan]),
+        ("localization_tau", [0, -1, 2.1, math.nan]),
+        ("robustness_angle", [0, -1, 90.1, math.nan]),
+        ("definitions", ["default ", "source", None, 1, ["seed"]]),
+        ("version", ["1", 1.5, None, -1, True]),
+    ],
+)
+def test_constants_that_cannot_be_meant_are_refused(name: str, values: list[Any]) -> None:
+    """A negative scale, an empty range or another type is an error when the policy is built."""
+    for value in values:
+        refuse(lambda value=value: MetricPolicy(**{name: value}), f"^`{name}")
+
+
+@pytest.mark.parametrize("name", ["weights", "floors"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        None,
+        [1, 2, 3, 4],
+        "seed",
+        {"answer_localization": 1},
+        FLOORS | {"topical_grounding": 1},
+        FLOORS | {"query_robustness": -1},
+        FLOORS | {"query_robustness": math.nan},
+        FLOORS | {"query_robustness": math.inf},
+        FLOORS | {"query_robustness": "60"},
+        FLOORS | {"query_robustness": None},
+        DriverValues(1, 1, 1, -1),
+    ],
+)
+def test_weights_and_floors_name_all_four_drivers(name: str, value: Any) -> None:
+    """Missing, unknown, negative and non-finite values are refused."""
+    refuse(lambda: MetricPolicy(**{name: value}), f"^`{name}")
+
+
+def test_weights_have_a_sum_and_floors_a_scale() -> None:
+    """Weights of any positive sum are renormalised in use; floors end at 100."""
+    refuse(lambda: MetricPolicy(weights=DriverValues(0, 0, 0, 0)), "^`weights` must have a positive sum")
+    refuse(lambda: MetricPolicy(floors=DriverValues(100.1, 0, 0, 0)), "^`floors.answer_localization`")
+    assert MetricPolicy(weights=DriverValues(35, 25, 25, 15)).weights.answer_localization == 35.0
+
+
+CUTS = {
+    "kpi_cuts": 3,
+    "confidence_cuts": 2,
+    "grounding_cuts": 2,
+    "localization_cuts": 2,
+    "cohesion_cuts": 2,
+    "consistency_cuts": 2,
+    "robustness_cuts": 2,
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_bands_descend(name: str) -> None:
+    """Bands are the right number of descending cuts in 0..100."""
+    n = CUTS[name]
+    good = tuple(90.0 - 10 * i for i in range(n))
+    assert getattr(MetricPolicy(**{name: list(good)}), name) == good
+    bad: list[Any] = [good[::-1], good[:-1], (*good, 1.0), (good[0],) * n, (), None, 5, "ab"]
+    bad += [(101.0, *good[1:]), (*good[:-1], -1.0), (*good[:-1], math.nan), (*good[:-1], "1")]
+    for value in bad:
+        refuse(lambda value=value: MetricPolicy(**{name: value}), f"^`{name}")
+
+
+def test_mappings_become_driver_values() -> None:
+    """A mapping, as a configuration file has it, is the same policy."""
+    assert MetricPolicy(floors=FLOORS) == MetricPolicy()  # type: ignore[arg-type]
+    assert MetricPolicy(**asdict(MetricPolicy())) == MetricPolicy()
+
+
+# --- fingerprints
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"answer_at": 65}, {"answer_at": 65.0}),
+        ({"answer_at": np.float32(65)}, {"answer_at": np.int64(65)}),
+        ({"floors": FLOORS}, {"floors": DriverValues(55, 55, 60, 60)}),
+        ({"kpi_cuts": [80, 65, 45]}, {"kpi_cuts": (80.0, 65.0, 45.0)}),
+        ({"grounding_center": 0.0}, {"grounding_center": -0.0}),
+        ({"version": 1}, {"version": np.int64(1)}),
+        ({}, {"definitions": "default"}),
+    ],
+)
+def test_equal_policies_have_equal_fingerprints(a: dict[str, Any], b: dict[str, Any]) -> None:
+    """How a constant was written does not matter."""
+    first, second = MetricPolicy(**a), MetricPolicy(**b)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first.fingerprint == second.fingerprint
+
+
+def test_every_constant_is_in_the_fingerprint() -> None:
+    """Changing any one field changes it."""
+    base = MetricPolicy()
+    changed: dict[str, Any] = {
+        "answer_at": 66,
+        "review_at": 44,
+        "grounding_center": 0.47,
+        "grounding_scale": 0.09,
+        "grounding_min": 51,
+        "contradiction_at": 0.6,
+        "loop_life_flag": 0.2,
+        "localization_tau": 0.2,
+        "robustness_angle": 0.3,
+        "weights": DriverValues(0.36, 0.25, 0.25, 0.15),
+        "floors": DriverValues(55, 55, 60, 61),
+        "kpi_cuts": (81, 65, 45),
+        "definitions": "seed",
+        "version": 2,
+    } | {name: (99, 1) for name in CUTS if name != "kpi_cuts"}
+    assert set(changed) == {field.name for field in fields(MetricPolicy)}
+    prints = [replace(base, **{name: value}).fingerprint for name, value in changed.items()]
+    assert len({base.fingerprint, *prints}) == len(prints) + 1
+    assert all(len(p) == 16 for p in prints)
+
+
+def test_policies_are_copied_and_pickled() -> None:
+    """A policy survives a process boundary, used or not."""
+    policy = MetricPolicy(answer_at=70)
+    for used in (False, True):
+        if used:
+            assert policy.fingerprint
+            assert policy.floor_column.shape == (5, 1)
+        for twin in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
+            assert twin == policy
+            assert twin.fingerprint == policy.fingerprint
+
+
+def test_replacing_a_field_forgets_what_was_derived() -> None:
+    """Cached columns and fingerprints belong to one policy."""
+    policy = MetricPolicy()
+    assert policy.floor_column[0, 0] == 50.0
+    other = replace(policy, grounding_min=40)
+    assert other.floor_column[0, 0] == 40.0
+    assert other.fingerprint != policy.fingerprint
+
+
+# --- fit_grounding
+
+
+def test_fitting_keeps_the_base() -> None:
+    """Only centre and scale are fitted."""
+    base = MetricPolicy(answer_at=70, grounding_min=40)
+    fitted = MetricPolicy.fit_grounding(HIGH, LOW, base=base)
+    assert replace(fitted, grounding_center=0.46, grounding_scale=0.08) == base
+    assert 0.3 < fitted.grounding_center < 0.5
+
+
+def test_fitting_from_a_policy_keeps_that_policy() -> None:
+    """`policy.fit_grounding(...)` reads as "this policy, fitted", and must not fall back to the defaults."""
+    assert MetricPolicy(answer_at=70).fit_grounding(HIGH, LOW).answer_at == 70
+
+
+def test_a_base_is_a_policy() -> None:
+    """Anything else is refused by name."""
+    for base in (3, {"answer_at": 70}, "seed", MetricPolicy):
+        refuse(lambda base=base: MetricPolicy.fit_grounding(HIGH, LOW, base=base), "^`base` must")
+
+
+@pytest.mark.parametrize("cost", [0, -1, math.nan, math.inf, "3", None, True])
+def test_a_cost_is_a_positive_number(cost: Any) -> None:
+    """How much a wrong answer weighs must be said in a number."""
+    refuse(lambda: MetricPolicy.fit_grounding(HIGH, LOW, off_topic_cost=cost), "^`off_topic_cost` must")
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 10), st.floats(1, 10))
+def test_a_higher_cost_never_lowers_the_centre(seed: int, cost: float, factor: float) -> None:
+    """The dearer it is to let off-topic questions through, the higher the gate."""
+    rng = np.random.default_rng(seed)
+    high, low = rng.normal(0.6, 0.1, 60).clip(-1, 1), rng.normal(0.3, 0.1, 60).clip(-1, 1)
+    cheap = MetricPolicy.fit_grounding(high, low, off_topic_cost=cost)
+    dear = MetricPolicy.fit_grounding(high, low, off_topic_cost=cost * factor)
+    assert dear.grounding_center >= cheap.grounding_center
