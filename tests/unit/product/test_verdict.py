@@ -270,6 +270,17 @@ def test_cuts_of_more_decimals_are_not_crossed_either(cut: float) -> None:
         assert (number >= cut) == (value >= cut), value
 
 
+def test_a_hair_below_a_cut_is_shown_below_it() -> None:
+    """For each cut of one decimal: the largest number below it, and what 100 * fraction makes of it."""
+    crossed = []
+    for cut in (tenths / 10 for tenths in range(1, 1001)):
+        for value in (float(np.nextafter(cut, 0)), 100.0 * (cut / 100.0), cut):
+            number = shown(value, (cut,))
+            if number is None or (number >= cut) != (value >= cut):
+                crossed.append((value, cut, number))
+    assert crossed == []
+
+
 def test_what_was_not_assessed_is_not_shown() -> None:
     """None stays None."""
     assert shown(None, (50.0,)) is None
