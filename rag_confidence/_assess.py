@@ -21,11 +21,15 @@ from rag_confidence.engine.seed import seed_signals
 from rag_confidence.engine.signals import N_LEADERS, SHAPE_LIMIT, Measured, Signals, scatter
 from rag_confidence.engine.stability import probe_directions
 from rag_confidence.engine.tree import on_tree
-from rag_confidence.product.assemble import Context
-from rag_confidence.product.batch import MetricsBatch
+from rag_confidence.product.assemble import Call
+from rag_confidence.product.batch import Context, MetricsBatch
 from rag_confidence.product.drivers import Drivers, default_drivers
 from rag_confidence.product.seed import seed_drivers
-from rag_confidence.product.verdict import Situation, decide, primary_risks
+from rag_confidence.product.verdict import (
+    Situation,
+    decide,
+    primary_risks,
+)
 
 Notes = defaultdict[int, list[str]]
 
@@ -33,7 +37,7 @@ Notes = defaultdict[int, list[str]]
 def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     """Assess every retrieval of a checked batch."""
     notes: Notes = defaultdict(list)
-    _note_counts(batch, asked, settings, notes)
+    note_counts(batch, asked, settings, notes)
     measured = measure_batch(batch, asked, settings, notes)
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
@@ -47,10 +51,8 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
         risks=primary_risks(drivers, settings.policy),
         leaders=measured.leaders,
         leader_cosines=measured.leader_cosines,
+        call=Call(settings.policy, settings.embedding_backend, settings.embedder),
         context=Context(
-            policy=settings.policy,
-            backend=settings.embedding_backend,
-            embedder=settings.embedder,
             k_requested=asked.k_requested,
             k_returned=batch.k_returned,
             n_dropped=batch.n_dropped,
@@ -181,15 +183,22 @@ def _kept_texts(batch: Batch, asked: Asked, row: int) -> list[str]:
 
 def _calibrated(kpi: FloatArray, batch: Batch, settings: Settings) -> FloatArray:
     """What the calibrator makes of each KPI that rests on passages; nan elsewhere."""
-    probability = np.full(len(batch), np.nan)
+    found = np.full(len(batch), np.nan)
     if settings.calibrator is None:
-        return probability
+        return found
     for row in np.flatnonzero(~(batch.no_passages | batch.degenerate_query)).tolist():
-        probability[row] = check_fraction_result("calibrator", settings.calibrator(float(kpi[row])))
-    return probability
+        found[row] = probability(float(kpi[row]), settings)
+    return found
 
 
-def _note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:
+def probability(kpi: float, settings: Settings) -> float:
+    """What the calibrator makes of one KPI; nan without one."""
+    if settings.calibrator is None:
+        return np.nan
+    return check_fraction_result("calibrator", settings.calibrator(kpi))
+
+
+def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:
     """Sentences on what was capped, dropped or missing."""
     counts = zip(asked.k_requested, batch.k_returned.tolist(), batch.n_dropped.tolist(), strict=True)
     for row, (wanted, got, dropped) in enumerate(counts):

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rag_confidence._assess import assess
+from rag_confidence._assess_one import assess_one
 from rag_confidence._inputs import check_retrieval, check_retrievals
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import Backend, InvalidRows, LoopTest
@@ -118,7 +119,7 @@ def score(
     )
     batch = check_retrieval(query_embedding, passage_embeddings, settings.invalid_rows)
     asked = Asked.of_one(batch, texts, parents, candidates, query_text, k_requested)
-    return assess(batch, asked, settings)[0]
+    return assess_one(batch, asked, settings)
 
 
 def score_many(

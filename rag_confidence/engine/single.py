@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,29 +17,50 @@ from rag_confidence.engine import stability
 from rag_confidence.engine.barcode import ZERO_LENGTH, joint_edges, merge
 from rag_confidence.engine.relevance import EXACT_DUPLICATE, gram_of_stack, stack
 from rag_confidence.engine.sheaf import algebraic_connectivity
-from rag_confidence.engine.signals import N_LEADERS, Measured, Signals
+from rag_confidence.engine.signals import N_LEADERS, SIGNAL_NAMES, Measured, Signals
 
 LONGEST = 64
 """Lists longer than this are faster in lock-step, even alone."""
+
+_UNASSESSED = dict.fromkeys(SIGNAL_NAMES, math.nan)
+
+
+@dataclass(frozen=True)
+class MeasuredList:
+    """Signals of one list by name (nan where not assessed), and its best distinct passages.
+
+    `leaders` holds (served position, cosine) pairs, at most `N_LEADERS`.
+    """
+
+    signals: dict[str, float]
+    leaders: list[tuple[int, float]]
 
 
 def measure_one(
     queries: FloatArray, passages: FloatArray, *, duplicate_cosine: float, directions: FloatArray | None
 ) -> Measured:
     """`lockstep.measure_many` for one query (1, d) and at most `LONGEST` passages (1, k, d)."""
+    found = measure_list(queries, passages, duplicate_cosine=duplicate_cosine, directions=directions)
+    places, cosines = zip(*found.leaders, strict=True)
+    return Measured(Signals.of(1, found.signals), np.array([places]), np.array([cosines]))
+
+
+def measure_list(
+    queries: FloatArray, passages: FloatArray, *, duplicate_cosine: float, directions: FloatArray | None
+) -> MeasuredList:
+    """`measure_one` without arrays in the result."""
     block = stack(queries, passages)
     cosines, gram = gram_of_stack(block)
     served = cosines[0].tolist()
     kept = _distinct(_ranked(served), gram[0], min(duplicate_cosine, EXACT_DUPLICATE))
     values = [served[place] for place in kept]
     mutual = gram[0] if kept == list(range(len(served))) else gram[0][np.ix_(kept, kept)]
-    found = _shape(values, mutual) | {"n_shape": len(served)}
+    found = _UNASSESSED | _shape(values, mutual) | {"n_shape": len(served)}
     # On a line there is no direction to turn to.
     if directions is not None and block.shape[2] > 1:
         probed = stability.probe_cosines(block, cosines, directions)
         found["stability_move"] = float(stability.mean_largest_change(cosines, probed)[0])
-    leaders = np.array([kept[:N_LEADERS]])
-    return Measured(Signals.of(1, found), leaders, np.array([values[:N_LEADERS]]))
+    return MeasuredList(found, list(zip(kept[:N_LEADERS], values[:N_LEADERS], strict=True)))
 
 
 def _ranked(served: list[float]) -> list[int]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from rag_confidence._types import Backend, FloatArray, IntArray
-from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
-from rag_confidence.product.drivers import Drivers
+from rag_confidence._types import Backend
 from rag_confidence.product.narrative import ACTIONS, reason
 from rag_confidence.product.policy import MetricPolicy
 from rag_confidence.product.record import SCHEMA_VERSION
@@ -45,36 +43,44 @@ _MEASURED_SIGNALS = [(f"signals.{name}", name) for name in _MEASURED]
 
 
 @dataclass(frozen=True)
-class Context:
-    """What one call of `score` or `score_many` was told, and what it noticed on the way.
-
-    Arrays have shape (Q,); the mappings hold only the queries they have something on.
-    """
+class Call:
+    """What one call of `score` or `score_many` was told about all of its retrievals."""
 
     policy: MetricPolicy
     backend: Backend
     embedder: str | None
-    k_requested: Sequence[int | None]
-    k_returned: IntArray
-    n_dropped: IntArray
-    contradiction: FloatArray
-    p_sufficient: FloatArray
-    warnings: Mapping[int, list[str]] = field(default_factory=dict)
-    questions: Mapping[int, str] = field(default_factory=dict)
-    texts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-def build_record(
-    signals: Signals, drivers: Drivers, codes: IntArray, risks: IntArray, context: Context, row: int
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Row:
+    """One assessed retrieval in plain numbers; nan marks what was not assessed.
+
+    `values` are the five signals in [0, 1], `weights` those of the four drivers as used, `code` and
+    `risk` indices into `CODES` and `SIGNALS` (-1 for none).
+    """
+
+    measured: Mapping[str, float]
+    values: Sequence[float]
+    weights: Sequence[float]
+    kpi: float
+    code: int
+    risk: int
+    k_requested: int | None
+    k_returned: int
+    n_dropped: int
+    contradiction: float
+    p_sufficient: float
+    warnings: list[str]
+
+
+def build_record(row: Row, call: Call) -> dict[str, Any]:
     """The record of one retrieval; see `record.KEYS` for what each key means."""
-    policy = context.policy
-    code, kpi = CODES[int(codes[row])], float(drivers.kpi[row])
-    measured = dict(zip(SIGNAL_NAMES, map(_plain, signals.table[:, row].tolist()), strict=True))
-    values = dict(zip(_NAMES, map(_plain, drivers.values[:, row].tolist()), strict=True))
-    risk = "none" if risks[row] < 0 else _NAMES[int(risks[row])]
-    contradiction = _plain(float(context.contradiction[row]))
-    verdict, percent = VERDICT_OF[code], 100.0 * kpi
+    policy, code = call.policy, CODES[row.code]
+    measured = {name: _plain(value) for name, value in row.measured.items()}
+    values = dict(zip(_NAMES, map(_plain, row.values), strict=True))
+    risk = "none" if row.risk < 0 else _NAMES[row.risk]
+    contradiction = _plain(row.contradiction)
+    verdict, percent = VERDICT_OF[code], 100.0 * row.kpi
     display = _displayed(values, policy)
     confidence = shown(percent, policy.display_cuts["kpi"])
     facts = {**display, "kpi": confidence, "contradiction": contradiction, "loop_life": measured["loop_life"]}
@@ -88,20 +94,20 @@ def build_record(
         "retrieval_confidence": confidence,
         "confidence_band": band(percent, policy.confidence_cuts, CONFIDENCE_BANDS),
         "retrieval_confidence_band": band(percent, policy.kpi_cuts, KPI_BANDS),
-        "kpi": kpi,
-        "p_sufficient": _plain(float(context.p_sufficient[row])),
+        "kpi": row.kpi,
+        "p_sufficient": _plain(row.p_sufficient),
         **display,
         "grounding_assessed": values["topical_grounding"] is not None,
         "contradiction_assessed": contradiction is not None,
-        "k_requested": context.k_requested[row],
-        "k_returned": int(context.k_returned[row]),
+        "k_requested": row.k_requested,
+        "k_returned": row.k_returned,
         "effective_k": _count(measured["effective_k"]) or 0,
-        "embedder": context.embedder,
+        "embedder": call.embedder,
         "policy_fingerprint": policy.fingerprint,
-        "warnings": context.warnings.get(row, []),
-        **dict(zip(_WEIGHT_KEYS, drivers.weights[:, row].tolist(), strict=True)),
+        "warnings": row.warnings,
+        **dict(zip(_WEIGHT_KEYS, row.weights, strict=True)),
         **_signals(values, measured, contradiction),
-        **_evidence(measured, context, row),
+        **_evidence(measured, call, row.n_dropped),
     }
 
 
@@ -134,7 +140,7 @@ def _signals(
     return found
 
 
-def _evidence(measured: Mapping[str, float | None], context: Context, row: int) -> dict[str, Any]:
+def _evidence(measured: Mapping[str, float | None], call: Call, n_dropped: int) -> dict[str, Any]:
     energy, moved = measured["dirichlet_energy"], measured["stability_move"]
     return {
         "evidence.topical_match_cosine": measured["mean_top3_cosine"],
@@ -151,11 +157,11 @@ def _evidence(measured: Mapping[str, float | None], context: Context, row: int) 
         "evidence.loop_ratio": measured["loop_ratio"],
         "evidence.loop_p_value": measured["loop_p_value"],
         "evidence.stability_move": moved,
-        "evidence.stability_move_kind": None if moved is None else _move_kind(measured, context.policy),
-        "evidence.embedding_backend": context.backend,
+        "evidence.stability_move_kind": None if moved is None else _move_kind(measured, call.policy),
+        "evidence.embedding_backend": call.backend,
         "evidence.n_nodes": _count(measured["n_nodes"]),
         "evidence.n_shape": _count(measured["n_shape"]) or 0,
-        "evidence.n_dropped_rows": int(context.n_dropped[row]),
+        "evidence.n_dropped_rows": n_dropped,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -10,16 +10,32 @@ from typing import Any, overload
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray, Signal
-from rag_confidence.engine.signals import Signals
-from rag_confidence.product.assemble import Context, build_record
+from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
+from rag_confidence.product.assemble import Call, Row, build_record
 from rag_confidence.product.drivers import Drivers
-from rag_confidence.product.metrics import RagConfidenceMetrics, Support
+from rag_confidence.product.metrics import RagConfidenceMetrics, supported
 from rag_confidence.product.verdict import CODES, SIGNALS, VERDICT_OF
 
-_SNIPPET = 160
 _VERDICTS = np.array([VERDICT_OF[code].value for code in CODES])
 _REASONS = np.array([code.value for code in CODES])
 _RISKS = np.array([*(signal.value for signal in SIGNALS), "none"])
+
+
+@dataclass(frozen=True)
+class Context:
+    """What was noted on single retrievals of a batch.
+
+    Arrays have shape (Q,); the mappings hold only the queries they have something on.
+    """
+
+    k_requested: Sequence[int | None]
+    k_returned: IntArray
+    n_dropped: IntArray
+    contradiction: FloatArray
+    p_sufficient: FloatArray
+    warnings: Mapping[int, list[str]]
+    questions: Mapping[int, str]
+    texts: Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +55,10 @@ class MetricsBatch:
         Rows of the verdict table, and primary risks (-1 for none).
     leaders, leader_cosines : ndarray, shape (Q, m)
         Served positions of the best distinct passages (-1 pads), and their cosines (nan pads).
+    call : Call
+        The policy and the options of the call.
     context : Context
-        What was assessed under which options.
+        What was noted on single retrievals.
     """
 
     signals: Signals
@@ -49,6 +67,7 @@ class MetricsBatch:
     risks: IntArray
     leaders: IntArray
     leader_cosines: FloatArray
+    call: Call
     context: Context
 
     def __len__(self) -> int:
@@ -64,9 +83,12 @@ class MetricsBatch:
         if isinstance(index, slice):
             return [self[i] for i in range(len(self))[index]]
         position = range(len(self))[index]
-        record = build_record(self.signals, self.drivers, self.codes, self.risks, self.context, position)
-        question = self.context.questions.get(position)
-        return RagConfidenceMetrics(record, self._support(position), question)
+        leaders = zip(self.leaders[position].tolist(), self.leader_cosines[position].tolist(), strict=True)
+        return RagConfidenceMetrics(
+            record=build_record(self._row(position), self.call),
+            support=supported(leaders, self.context.texts.get(position)),
+            query_text=self.context.questions.get(position),
+        )
 
     def __iter__(self) -> Iterator[RagConfidenceMetrics]:
         return (self[i] for i in range(len(self)))
@@ -141,14 +163,19 @@ class MetricsBatch:
         """`RagConfidenceMetrics.to_dict` of every retrieval."""
         return [metrics.to_dict() for metrics in self]
 
-    def _support(self, position: int) -> tuple[Support, ...]:
-        texts = self.context.texts.get(position)
-        found = zip(self.leaders[position].tolist(), self.leader_cosines[position].tolist(), strict=True)
-        return tuple(Support(row, cosine, _snippet(texts, row)) for row, cosine in found if row >= 0)
-
-
-def _snippet(texts: tuple[str, ...] | Mapping[int, str] | None, row: int) -> str | None:
-    if texts is None:
-        return None
-    line = " ".join(texts[row].split())
-    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 3].rstrip() + "..."
+    def _row(self, position: int) -> Row:
+        context = self.context
+        return Row(
+            measured=dict(zip(SIGNAL_NAMES, self.signals.table[:, position].tolist(), strict=True)),
+            values=self.drivers.values[:, position].tolist(),
+            weights=self.drivers.weights[:, position].tolist(),
+            kpi=float(self.drivers.kpi[position]),
+            code=int(self.codes[position]),
+            risk=int(self.risks[position]),
+            k_requested=context.k_requested[position],
+            k_returned=int(context.k_returned[position]),
+            n_dropped=int(context.n_dropped[position]),
+            contradiction=float(context.contradiction[position]),
+            p_sufficient=float(context.p_sufficient[position]),
+            warnings=context.warnings.get(position, []),
+        )

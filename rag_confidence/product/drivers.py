@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from rag_confidence._types import FloatArray, Signal
 from rag_confidence.engine.signals import Signals
-from rag_confidence.product.grounding import grounding
+from rag_confidence.product.grounding import grounding, grounding_of_one
 from rag_confidence.product.policy import MetricPolicy
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -107,3 +109,34 @@ def _weighted(drivers: FloatArray, column: FloatArray) -> tuple[FloatArray, Floa
     weights = assessed * column
     weights /= np.maximum(np.add.reduce(weights, axis=0), _TINY)
     return np.add.reduce(weights * drivers, axis=0, where=assessed), weights
+
+
+@dataclass(frozen=True)
+class DriversOfOne:
+    """`Drivers` of one retrieval: five values (nan where not assessed), four weights as used, the KPI."""
+
+    values: list[float]
+    weights: list[float]
+    kpi: float
+
+
+def default_drivers_of_one(
+    measured: Mapping[str, float], policy: MetricPolicy, *, grounded: bool
+) -> DriversOfOne:
+    """`default_drivers` in plain Python, from the `measured` signals of one retrieval with passages."""
+    tau, turn = policy.localization_tau, measured["flip_angle"]
+    gate = 1.0
+    if grounded:
+        gate = grounding_of_one(measured["mean_top3_cosine"], policy.grounding_center, policy.grounding_scale)
+    shape = [
+        tau / (measured["second_bar"] + tau),
+        # The order matters: min(1.0, nan) is 1.0.
+        min(measured["lambda_2"], 1.0),
+        1.0 - measured["dirichlet_energy"],
+        turn / (turn + policy.robustness_angle),
+    ]
+    weights = [w if v >= 0.0 else 0.0 for w, v in zip(policy.unit_weights, shape, strict=True)]
+    total = sum(weights) or 1.0
+    weights = [weight / total for weight in weights]
+    weighted = sum(w * v for w, v in zip(weights, shape, strict=True) if w)
+    return DriversOfOne([gate if grounded else math.nan, *shape], weights, min(weighted, 1.0) * gate)

@@ -35,6 +35,11 @@ def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> Floa
     return np.asarray(1.0 / (1.0 + np.exp(exponent)))
 
 
+def grounding_of_one(mean_top3_cosine: float, center: float, scale: float) -> float:
+    """`grounding` of a single retrieval."""
+    return 1.0 / (1.0 + math.exp(min((center - mean_top3_cosine) / scale, 500.0)))
+
+
 def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float) -> tuple[float, float]:
     """Centre and scale of the gate; see `MetricPolicy.fit_grounding`."""
     high, low = np.sort(_top_means("on_topic", on_topic)), np.sort(_top_means("off_topic", off_topic))

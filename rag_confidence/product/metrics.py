@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag_confidence._types import ReasonCode, Signal, Verdict
 from rag_confidence.product.narrative import Contribution, contributions, narrative
 from rag_confidence.product.record import KEY_NAMES, KEYS, SCHEMA_VERSION, check_value
+
+_SNIPPET = 160
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,21 @@ class Support:
     snippet: str | None
 
 
-@dataclass(frozen=True)
+def supported(leaders: Iterable[tuple[int, float]], texts: Sequence[str] | None) -> tuple[Support, ...]:
+    """Support from (served position, cosine) pairs; a position of -1 pads."""
+    return tuple(
+        Support(place, cosine, None if texts is None else _snippet(texts[place]))
+        for place, cosine in leaders
+        if place >= 0
+    )
+
+
+def _snippet(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 3].rstrip() + "..."
+
+
+@dataclass(frozen=True, repr=False)
 class RagConfidenceMetrics:
     """How far to trust one retrieval, and what to do with it.
 

@@ -236,10 +236,15 @@ robustness_cuts : tuple of float
         return np.array([*self.signal_floors.values()])[:, None]
 
     @cached_property
+    def unit_weights(self) -> tuple[float, ...]:
+        """`weights` scaled to a sum of one."""
+        weights = self.weights.as_tuple()
+        return tuple(weight / sum(weights) for weight in weights)
+
+    @cached_property
     def weight_column(self) -> FloatArray:
-        """`weights` scaled to a sum of one, as an array of shape (4, 1)."""
-        weights = np.array(self.weights.as_tuple())[:, None]
-        return np.asarray(weights / weights.sum())
+        """`unit_weights` as an array of shape (4, 1)."""
+        return np.array(self.unit_weights)[:, None]
 
     @cached_property
     def fingerprint(self) -> str:

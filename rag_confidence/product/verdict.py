@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +43,18 @@ SIGNAL_BANDS: dict[Signal, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class Situation:
-    """What the table looks at beside the drivers, each of shape (Q,).
+    """What the table looks at beside the drivers, each of shape (Q,) or of one retrieval.
 
     `contradiction` is nan where nobody assessed it; `n_loops` is read by the seed's table alone.
     """
 
-    no_passages: Mask
-    degenerate_query: Mask
-    contradiction: FloatArray
-    n_loops: FloatArray
+    no_passages: Mask | bool
+    degenerate_query: Mask | bool
+    contradiction: FloatArray | float
+    n_loops: FloatArray | float
+
+
+_PLAIN = Situation(no_passages=False, degenerate_query=False, contradiction=math.nan, n_loops=math.nan)
 
 
 def decide(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> IntArray:
@@ -69,20 +75,47 @@ def decide(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> IntA
     -----
     nan compares false with everything, so a driver that was not assessed fails no floor.
     """
-    kpi, percent = 100.0 * drivers.kpi, 100.0 * drivers.values
-    table = np.ones((len(CODES), len(kpi)), dtype=bool)
-    table[0] = situation.no_passages
-    table[1] = situation.degenerate_query
-    table[2] = percent[0] < policy.grounding_min
-    table[3] = situation.contradiction >= policy.contradiction_at
-    table[4] = kpi < policy.review_at
-    table[5] = kpi < policy.answer_at
-    table[6] = (percent[1:] < policy.floor_column[1:]).any(axis=0)
-    table[7] = np.isnan(percent[0])
+    percent = 100.0 * drivers.values
+    rows = _rows(100.0 * drivers.kpi, percent, situation, policy)
+    table = np.empty((len(CODES), len(drivers.kpi)), dtype=bool)
+    for place, row in enumerate(rows):
+        table[place] = row
     if policy.definitions == "seed":
         table[2] = False
         table[3] |= _looped(drivers, situation, policy)
     return np.asarray(table.argmax(axis=0))
+
+
+def decide_one(kpi: float, values: Sequence[float], policy: MetricPolicy) -> int:
+    """`decide` for one retrieval with passages, a usable query and no contradiction score.
+
+    `kpi` and the five `values` are in [0, 1]; nan where not assessed.
+    """
+    rows = _rows(100.0 * kpi, [100.0 * value for value in values], _PLAIN, policy)
+    return next(place for place, row in enumerate(rows) if row)
+
+
+def _rows(kpi: Any, percent: Any, situation: Situation, policy: MetricPolicy) -> tuple[Any, ...]:
+    """The verdict table, a condition for each of `CODES`; floats and columns read alike."""
+    floors, grounding = policy.floors, percent[0]
+    below = (
+        (percent[1] < floors.answer_localization)
+        | (percent[2] < floors.support_cohesion)
+        | (percent[3] < floors.evidence_consistency)
+        | (percent[4] < floors.query_robustness)
+    )
+    return (
+        situation.no_passages,
+        situation.degenerate_query,
+        grounding < policy.grounding_min,
+        situation.contradiction >= policy.contradiction_at,
+        kpi < policy.review_at,
+        kpi < policy.answer_at,
+        below,
+        # Only nan, which marks what was not assessed, differs from itself.
+        grounding != grounding,
+        True,
+    )
 
 
 def _looped(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> Mask:
@@ -101,6 +134,16 @@ def primary_risks(drivers: Drivers, policy: MetricPolicy) -> IntArray:
     room = np.fmin(room, np.inf)
     weakest: IntArray = room.argmin(axis=0)
     weakest[np.isinf(np.minimum.reduce(room, axis=0))] = -1
+    return weakest
+
+
+def primary_risk_one(values: Sequence[float], policy: MetricPolicy) -> int:
+    """`primary_risks` for the five `values` of one retrieval."""
+    weakest, least = -1, math.inf
+    for place, (value, floor) in enumerate(zip(values, policy.signal_floors.values(), strict=True)):
+        room = 100.0 * value - floor
+        if room < least:
+            weakest, least = place, room
     return weakest
 
 
