@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import Retrieval, generic_retrievals
+from strategies import Retrieval, generic_retrievals, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, score, score_many
 
@@ -127,6 +127,36 @@ def test_batches_equal_a_loop(found: list[Retrieval], perturb: bool) -> None:
         for m, r in zip(batch, found, strict=True):
             one = score(r.query, r.passages, policy=policy, perturb=perturb)
             assert m.kpi == pytest.approx(one.kpi, rel=1e-9, abs=1e-12)
+
+
+@given(retrievals(max_n=9), st.booleans(), st.sampled_from(["precomputed", "lexical"]))
+def test_a_batch_of_one_is_the_same_record(r: Retrieval, perturb: bool, backend: Any) -> None:
+    """The plain path of a short single list and the columns of a batch agree under every key."""
+    assume(r.clear_cut(1e-7))
+    options: dict[str, Any] = {"perturb": perturb, "embedding_backend": backend, "calibrator": lambda k: k}
+    one = score(r.query, r.passages, k_requested=5, **options)
+    many = score_many(r.query[None], r.passages[None], k_requested=5, **options)[0]
+    a, b = one.to_dict(), many.to_dict()
+    for key, value in b.items():
+        if type(value) is float:
+            # Displayed numbers step, and an angle is steep at a tie.
+            coarse = 0.11 if "." not in key and key != "kpi" and key != "p_sufficient" else 1e-6
+            assert a[key] == pytest.approx(value, rel=1e-9, abs=coarse), key
+        elif "band" not in key and not key.startswith(("verdict", "reason", "primary", "evidence.n_rel")):
+            assert a[key] == value, key
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 31, 32, 33, 40, 41, 63, 64, 65, 100])
+def test_a_batch_of_one_is_the_same_record_at_any_length(n: int) -> None:
+    """Whichever path a length takes, words and numbers are those of the batch."""
+    rng = np.random.default_rng(n)
+    query, rows = rng.standard_normal(24) + 1, rng.standard_normal((n, 24)) + 1
+    rows[n // 2] = rows[0]
+    for options in ({}, {"perturb": False}, {"embedding_backend": "lexical"}, {"seed": 4}):
+        one, many = score(query, rows, **options), score_many(query[None], rows[None], **options)[0]
+        assert_close(one.to_dict(), many.to_dict())
+        assert [s.index for s in one.support] == [s.index for s in many.support]
+        assert one.support[0].cosine == pytest.approx(many.support[0].cosine)
 
 
 def test_arrays_and_lists_of_one_length_agree() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics
 from rag_confidence._types import Signal
-from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
-from rag_confidence.product.assemble import Context, build_record
+from rag_confidence.engine.signals import SIGNAL_NAMES
+from rag_confidence.product.assemble import Call, Row, build_record
 from rag_confidence.product.drivers import Drivers
 from rag_confidence.product.record import KEY_NAMES
 from rag_confidence.product.verdict import Situation, decide, primary_risks
@@ -36,26 +35,27 @@ def record(
     policy: MetricPolicy | None = None,
     contradiction: float = NAN,
     signals: dict[str, float] | None = None,
-    **context: Any,
 ) -> dict[str, Any]:
     """The record of one retrieval with these drivers, decided by the table."""
     policy = policy or MetricPolicy()
     drivers = Drivers(np.array(values)[:, None], np.full((4, 1), 0.25), np.array([kpi]))
-    no = np.array([False])
-    measured = Signals.of(1, signals or {})
-    seen = Situation(no, no, np.array([contradiction]), measured["n_loops"])
-    told = Context(
-        policy=policy,
-        backend="precomputed",
-        embedder=None,
-        k_requested=[None],
-        k_returned=np.array([4]),
-        n_dropped=np.array([0]),
-        contradiction=np.array([contradiction]),
-        p_sufficient=np.array([NAN]),
+    no, measured = np.array([False]), dict.fromkeys(SIGNAL_NAMES, NAN) | (signals or {})
+    seen = Situation(no, no, np.array([contradiction]), np.array([measured["n_loops"]]))
+    row = Row(
+        measured=measured,
+        values=values,
+        weights=[0.25] * 4,
+        kpi=kpi,
+        code=int(decide(drivers, seen, policy)[0]),
+        risk=int(primary_risks(drivers, policy)[0]),
+        k_requested=None,
+        k_returned=4,
+        n_dropped=0,
+        contradiction=contradiction,
+        p_sufficient=NAN,
+        warnings=[],
     )
-    codes, risks = decide(drivers, seen, policy), primary_risks(drivers, policy)
-    return build_record(measured, drivers, codes, risks, replace(told, **context), 0)
+    return build_record(row, Call(policy, "precomputed", None))
 
 
 def cuts_of(policy: MetricPolicy) -> dict[str, tuple[float, ...]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rag_confidence import DriverValues, MetricPolicy
 from rag_confidence._types import Signal
 from rag_confidence.engine.signals import Signals
-from rag_confidence.product.drivers import Drivers, default_drivers
+from rag_confidence.product.drivers import Drivers, default_drivers, default_drivers_of_one
 
 NAN = math.nan
 ORDINARY = {
@@ -133,3 +133,38 @@ def test_best_values_give_one_and_not_more() -> None:
         policy = MetricPolicy(weights=DriverValues(*weights), grounding_center=-1, robustness_angle=1e-6)
         best = {"mean_top3_cosine": 1.0, "second_bar": 0.0, "lambda_2": 1.0, "dirichlet_energy": 0.0}
         assert drivers(policy, **best, flip_angle=90.0).kpi[0] <= 1.0
+
+
+@given(
+    st.tuples(numbers, numbers, numbers, numbers),
+    st.tuples(*[st.integers(0, 5)] * 4),
+    st.floats(-1, 1),
+    st.booleans(),
+)
+def test_one_retrieval_is_a_block_of_one(
+    shape: tuple[float, ...], weights: tuple[int, ...], cosine: float, grounded: bool
+) -> None:
+    """The plain path of a single call gives the columns' numbers, nan in the same places."""
+    policy = MetricPolicy(weights=DriverValues(*map(float, weights))) if any(weights) else MetricPolicy()
+    measured = ORDINARY | {
+        "mean_top3_cosine": cosine,
+        "second_bar": shape[0],
+        "lambda_2": shape[1],
+        "dirichlet_energy": shape[2],
+        "flip_angle": shape[3],
+    }
+    block = default_drivers(Signals.of(1, measured), policy, grounded=grounded)
+    alone = default_drivers_of_one(measured, policy, grounded=grounded)
+    np.testing.assert_allclose(alone.values, block.values[:, 0], rtol=1e-14)
+    np.testing.assert_allclose(alone.weights, block.weights[:, 0], rtol=1e-14)
+    assert alone.kpi == pytest.approx(block.kpi[0], rel=1e-13)
+    assert 0.0 <= alone.kpi <= 1.0
+
+
+@pytest.mark.parametrize("cosine", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 2.0])
+def test_a_steep_gate_does_not_overflow(cosine: float, scale: float) -> None:
+    """Neither path raises or warns where the sigmoid is a step."""
+    policy = MetricPolicy(grounding_scale=scale)
+    alone = default_drivers_of_one(ORDINARY | {"mean_top3_cosine": cosine}, policy, grounded=True)
+    assert alone.values[0] == drivers(policy, mean_top3_cosine=cosine).values[0, 0]

@@ -211,21 +211,22 @@ def test_replacing_a_field_forgets_what_was_derived() -> None:
 
 def test_fitting_keeps_the_base() -> None:
     """Only centre and scale are fitted."""
-    base = MetricPolicy(answer_at=70, grounding_min=40)
-    fitted = MetricPolicy.fit_grounding(HIGH, LOW, base=base)
+    base = MetricPolicy(answer_at=70, grounding_min=40, definitions="seed")
+    fitted = base.fit_grounding(HIGH, LOW)
     assert replace(fitted, grounding_center=0.46, grounding_scale=0.08) == base
     assert 0.3 < fitted.grounding_center < 0.5
 
 
-def test_fitting_from_a_policy_keeps_that_policy() -> None:
-    """`policy.fit_grounding(...)` reads as "this policy, fitted", and must not fall back to the defaults."""
-    assert MetricPolicy(answer_at=70).fit_grounding(HIGH, LOW).answer_at == 70
+def test_fitting_on_the_class_starts_from_the_defaults() -> None:
+    """`MetricPolicy.fit_grounding` and `MetricPolicy().fit_grounding` are the same policy."""
+    assert MetricPolicy.fit_grounding(HIGH, LOW) == MetricPolicy().fit_grounding(HIGH, LOW)
 
 
-def test_a_base_is_a_policy() -> None:
-    """Anything else is refused by name."""
-    for base in (3, {"answer_at": 70}, "seed", MetricPolicy):
-        refuse(lambda base=base: MetricPolicy.fit_grounding(HIGH, LOW, base=base), "^`base` must")
+def test_fitting_leaves_the_policy_as_it_was() -> None:
+    """A new policy is returned."""
+    policy = MetricPolicy()
+    assert policy.fit_grounding(HIGH, LOW) != policy
+    assert policy == MetricPolicy()
 
 
 @pytest.mark.parametrize("cost", [0, -1, math.nan, math.inf, "3", None, True])
@@ -236,9 +237,14 @@ def test_a_cost_is_a_positive_number(cost: Any) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 10), st.floats(1, 10))
 def test_a_higher_cost_never_lowers_the_centre(seed: int, cost: float, factor: float) -> None:
-    """The dearer it is to let off-topic questions through, the higher the gate."""
+    """The dearer it is to let off-topic questions through, the higher the gate, until it is refused."""
     rng = np.random.default_rng(seed)
     high, low = rng.normal(0.6, 0.1, 60).clip(-1, 1), rng.normal(0.3, 0.1, 60).clip(-1, 1)
-    cheap = MetricPolicy.fit_grounding(high, low, off_topic_cost=cost)
-    dear = MetricPolicy.fit_grounding(high, low, off_topic_cost=cost * factor)
-    assert dear.grounding_center >= cheap.grounding_center
+
+    def centre(off_topic_cost: float) -> float:
+        try:
+            return MetricPolicy.fit_grounding(high, low, off_topic_cost=off_topic_cost).grounding_center
+        except ValueError:
+            return float(np.median(high))
+
+    assert centre(cost * factor) >= centre(cost)

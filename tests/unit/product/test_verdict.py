@@ -24,6 +24,8 @@ from rag_confidence.product.verdict import (
     Situation,
     band,
     decide,
+    decide_one,
+    primary_risk_one,
     primary_risks,
     shown,
 )
@@ -185,6 +187,16 @@ def test_blocks_are_decided_entry_by_entry() -> None:
     names = ("no_passages", "degenerate_query", "contradiction", "n_loops")
     together = Situation(*(np.concatenate([getattr(s, n) for _, s in alone]) for n in names))
     assert [CODES[i] for i in decide(drivers, together, MetricPolicy())] == list(WAYS)
+
+
+@given(st.sampled_from(POLICIES), near_cuts, st.tuples(maybe, maybe, maybe, maybe, maybe))
+def test_one_retrieval_is_decided_as_a_block_of_one(
+    policy: MetricPolicy, kpi: float, values: tuple[float, ...]
+) -> None:
+    """The plain path of a single call takes the same row of the table and the same risk."""
+    drivers, seen = one(kpi, values)
+    assert decide_one(kpi, values, policy) == int(decide(drivers, seen, policy)[0])
+    assert primary_risk_one(values, policy) == int(primary_risks(drivers, policy)[0])
 
 
 # --- the seed's table
