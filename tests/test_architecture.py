@@ -35,7 +35,7 @@ HEAVY = {
 LEAVES = {"_types", "errors", "_optional", "_artefact", "_inputs", "_options"}
 LAYERS = {"synthetic", "engine", "conformal", "store", "product", "guard", "learning"}
 MEASURES = LEAVES | {"engine", "product", "conformal", "learning", "_settings"}
-BELOW_ROOT = LEAVES | LAYERS | {"_settings", "_assess", "scoring", "reporting"}
+BELOW_ROOT = LEAVES | LAYERS | {"_settings", "_assess", "_assess_one", "scoring", "reporting"}
 ALLOWED: dict[str, set[str]] = {
     "_types": set(),
     "errors": {"_types"},
@@ -52,7 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     "learning": LEAVES | {"product", "conformal"},
     "_settings": LEAVES | {"product"},
     "_assess": MEASURES,
-    "scoring": MEASURES | {"_assess"},
+    "_assess_one": MEASURES | {"_assess"},
+    "scoring": MEASURES | {"_assess", "_assess_one"},
     "reporting": MEASURES | {"_assess"},
     "": BELOW_ROOT,
     "adapters": BELOW_ROOT | {""},
