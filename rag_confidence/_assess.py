@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rag_confidence._inputs import Batch, Block
-from rag_confidence._options import check_candidates, check_contradiction, check_fraction_result
+from rag_confidence._options import check_contradiction, check_fraction_result, ranked_candidates
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.evidence import LoopEvidence, loop_evidence, seed_loop_evidence, with_loops
@@ -112,7 +111,8 @@ def _measured_block(
         single = Block(block.rows[at : at + 1], block.queries[at : at + 1], block.passages[at : at + 1])
         refined = _refined(signals.take([at]), single, asked, settings, directions)
         if row in asked.candidates:
-            refined = _with_candidates(refined, single, asked.candidates[row], served.get(row))
+            name = asked.name("candidates", row)
+            refined = _with_candidates(refined, single, name, asked.candidates[row], served.get(row))
         found = _loops(single, settings)
         notes[row] += [found.note] if found.note else []
         scatter(signals, [at], with_loops(refined, found))
@@ -145,11 +145,11 @@ def _loops(single: Block, settings: Settings) -> LoopEvidence:
 
 
 def _with_candidates(
-    signals: Signals, single: Block, candidates: ArrayLike, kept: IntArray | None
+    signals: Signals, single: Block, name: str, candidates: FloatArray, kept: IntArray | None
 ) -> Signals:
     """Spread signals of the whole retrieved list instead of the served part."""
     served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
-    ranked = check_candidates("candidates", candidates, served, kept)[None]
+    ranked = ranked_candidates(name, candidates, served, kept)[None]
     return signals.with_values({"std_top10_cosine": spread(ranked), "head_tail_gap": head_tail_gap(ranked)})
 
 
@@ -202,7 +202,7 @@ def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) ->
     """Sentences on what was capped, dropped or missing."""
     counts = zip(asked.k_requested, batch.k_returned.tolist(), batch.n_dropped.tolist(), strict=True)
     for row, (wanted, got, dropped) in enumerate(counts):
-        if got - dropped > SHAPE_LIMIT:
+        if got - dropped > SHAPE_LIMIT and settings.policy.definitions == "default":
             what = "cohesion and robustness" if row in asked.parents else "shape"
             notes[row].append(
                 f"{what} measured on the {SHAPE_LIMIT} passages of highest cosine, of {got - dropped}"

@@ -81,6 +81,10 @@ def check_retrievals(
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
     """`value` as a float32 or float64 array; other numbers are widened to float64."""
+    if np.ma.is_masked(value):
+        raise ValueError(
+            f"`{name}` must not hide entries behind a mask; got masked entries. Drop or fill them."
+        )
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -94,11 +98,19 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
         raise TypeError(
             f"`{name}` must hold real numbers; got dtype {array.dtype}. Convert it to float first."
         )
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
 
 
 def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> list[Group]:
     count, dimension = queries.shape
+    if isinstance(passages, np.ndarray) and passages.ndim == 0:
+        raise ValueError(
+            "`passage_embeddings` must have shape (Q, k, d); got a single number. "
+            "Pass a (Q, k, d) array or a list of (k_i, d) arrays."
+        )
     if len(passages) != count:
         raise ValueError(
             f"`passage_embeddings` must have one entry for each of the {count} queries; got {len(passages)}. "

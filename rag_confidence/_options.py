@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ _AGREEMENT = 1e-2
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a `value` that is not one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"`{name}` must be one of {wanted}; got {value!r}. Check the spelling.")
 
@@ -47,7 +47,8 @@ def check_number(name: str, value: Any, low: float, high: float, cure: str) -> f
         ) from None
     if not low <= number <= high:
         raise ValueError(f"`{name}` must be a number in [{low:g}, {high:g}]; got {number!r}. {cure}")
-    return number
+    # Adding 0.0 makes -0.0 the 0.0 that it equals.
+    return number + 0.0
 
 
 def check_callable(name: str, value: Any) -> None:
@@ -66,9 +67,9 @@ def check_texts(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
     """Passage texts, one for each of `count` passages."""
     if texts is None:
         return None
-    entries = () if isinstance(texts, str) else tuple(texts)
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in entries):
-        raise TypeError(f"`{name}` must be a list of strings; got something else. Pass one string a passage.")
+    entries = entries_of(name, texts, "a list of strings", "Pass one string a passage.")
+    if not all(isinstance(text, str) for text in entries):
+        raise TypeError(f"`{name}` must be a list of strings; got other entries. Pass one string a passage.")
     if len(entries) != count:
         raise ValueError(
             f"`{name}` must have one entry for each of the {count} passages; got {len(entries)}. "
@@ -77,9 +78,23 @@ def check_texts(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
     return entries
 
 
+def entries_of(name: str, value: Any, wanted: str, cure: str) -> tuple[Any, ...]:
+    """The entries of a list or another iterable that is no string."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"`{name}` must be {wanted}; got {type(value).__name__}. {cure}")
+    return tuple(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """`value` as a bool; only booleans, 0 and 1 are meant as one."""
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(f"`{name}` must be True or False; got {value!r}. Pass a bool.")
+
+
 def check_parents(name: str, parents: Sequence[int | None], count: int) -> IntArray:
     """Parent indices (n,) of a tree in which parents come first; -1 marks the root."""
-    entries = list(parents)
+    entries = entries_of(name, parents, "a list of parent indices", "Give the root None.")
     if len(entries) != count:
         raise ValueError(
             f"`{name}` must have one entry for each of the {count} passages; got {len(entries)}. "
@@ -87,10 +102,9 @@ def check_parents(name: str, parents: Sequence[int | None], count: int) -> IntAr
         )
     roots = [node for node, parent in enumerate(entries) if parent is None]
     if len(roots) != 1:
-        raise ValueError(
-            f"`{name}` must have exactly one root (None); got {len(roots)} at {roots[:8]}. "
-            "Join several trees under one node."
-        )
+        cure = "Join several trees under one node." if roots else "Mark the root with None."
+        got = f"{len(roots)} at {roots[:8]}"
+        raise ValueError(f"`{name}` must have exactly one root (None); got {got}. {cure}")
     tree = [
         -1 if parent is None else check_integer(f"{name}[{node}]", parent, 0)
         for node, parent in enumerate(entries)
@@ -119,24 +133,17 @@ def _disorder(name: str, tree: list[int], node: int) -> str:
     )
 
 
-def check_candidates(
-    name: str, candidates: ArrayLike, cosines: FloatArray, kept: IntArray | None
-) -> FloatArray:
-    """Cosines (m,) of the whole retrieved list, descending, the served ones first in `candidates`.
-
-    Rounding beyond 1 is clipped. What cannot be a cosine, and what disagrees with the `cosines` (k,)
-    of the served passages (those at `kept`, if some were dropped), is refused.
-    """
+def check_candidates(name: str, candidates: ArrayLike) -> FloatArray:
+    """Cosines (m,) of the whole retrieved list; what cannot be a cosine is refused."""
     try:
         values = numbers(name, candidates).astype(np.float64)
     except TypeError:
         raise TypeError(
             f"`{name}` must hold cosines; got other values. Leave out passages without a score."
         ) from None
-    places = np.arange(len(cosines)) if kept is None else kept
-    if values.ndim != 1 or len(values) <= places.max(initial=-1):
+    if values.ndim != 1:
         raise ValueError(
-            f"`{name}` must have shape (m,) with m at least the number served; got {values.shape}. "
+            f"`{name}` must have shape (m,); got {values.shape}. "
             "Pass the cosines of the whole list, the served passages first."
         )
     if not (np.abs(values) <= 1.0 + _ROUNDING).all():
@@ -144,13 +151,29 @@ def check_candidates(
         raise ValueError(
             f"`{name}` must be cosines in [-1, 1]; got {odd!r}. Distances and rank scores are not cosines."
         )
-    apart = np.abs(values[places] - cosines).max(initial=0.0)
+    return values
+
+
+def ranked_candidates(
+    name: str, candidates: FloatArray, cosines: FloatArray, kept: IntArray | None
+) -> FloatArray:
+    """Checked `candidates` (m,) in descending order, rounding beyond 1 clipped.
+
+    They must start with the served `cosines` (k,), or hold them at the places `kept`.
+    """
+    places = np.arange(len(cosines)) if kept is None else kept
+    if len(candidates) <= places.max():
+        raise ValueError(
+            f"`{name}` must have shape (m,) with m at least {int(places.max()) + 1}; got {candidates.shape}. "
+            "Pass the cosines of the whole list, the served passages first."
+        )
+    apart = np.abs(candidates[places] - cosines).max()
     if apart > _AGREEMENT:
         raise ValueError(
             f"`{name}` must start with the cosines of the served passages; got a difference of {apart:.3g}. "
             "Pass raw cosines of the same embeddings, in served order."
         )
-    return -np.sort(-np.clip(values, -1.0, 1.0))
+    return -np.sort(-np.clip(candidates, -1.0, 1.0))
 
 
 def check_fraction_result(name: str, value: Any) -> float:
@@ -169,7 +192,13 @@ def check_contradiction(name: str, value: Any, count: int) -> float:
 
     The diagonal of an (n, n) array is left out: no text contradicts itself, whatever a model says.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"`{name}` must return a number or shape ({count}, {count}); got rows of different lengths. "
+            "Score the passages pair by pair."
+        ) from error
     if array.ndim < 2:
         return check_fraction_result(name, value)
     if array.shape != (count, count) or array.dtype.kind not in "fiu":

@@ -6,19 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._inputs import Batch
 from rag_confidence._options import (
     check_callable,
+    check_candidates,
     check_choice,
+    check_flag,
     check_integer,
     check_number,
     check_parents,
     check_text,
     check_texts,
+    entries_of,
 )
-from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
+from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest
 from rag_confidence.product.policy import MetricPolicy
 
 _DEFAULT_POLICY = MetricPolicy()
@@ -67,7 +71,7 @@ class Settings:
         return cls(
             policy=policy or _DEFAULT_POLICY,
             calibrator=calibrator,
-            perturb=bool(perturb),
+            perturb=check_flag("perturb", perturb),
             contradiction=contradiction,
             embedder=embedder,
             embedding_backend=embedding_backend,
@@ -84,9 +88,14 @@ class Asked:
 
     texts: Mapping[int, tuple[str, ...]]
     parents: Mapping[int, IntArray]
-    candidates: Mapping[int, ArrayLike]
+    candidates: Mapping[int, FloatArray]
     questions: Mapping[int, str]
     k_requested: Sequence[int | None]
+    is_batch: bool
+
+    def name(self, argument: str, row: int) -> str:
+        """What error messages call the entry of `argument` for one query."""
+        return f"{argument}[{row}]" if self.is_batch else argument
 
     @classmethod
     def of_one(
@@ -102,9 +111,10 @@ class Asked:
         return cls(
             texts=_by_position([texts], lambda i, t: check_texts("texts", t, int(batch.k_returned[i]))),
             parents=_by_position([parents], lambda i, p: _tree("parents", p, batch, i)),
-            candidates=_by_position([candidates], lambda i, c: c),
+            candidates=_by_position([candidates], lambda i, c: check_candidates("candidates", c)),
             questions=_by_position([question], lambda i, q: _question("query_text", q)),
             k_requested=[_requested("k_requested", k_requested)],
+            is_batch=False,
         )
 
     @classmethod
@@ -119,11 +129,9 @@ class Asked:
     ) -> Asked:
         """From the arguments of `score_many`: one entry a query, None where it has none."""
         count = len(batch)
-        wanted = (
-            [k_requested] * count
-            if k_requested is None or not isinstance(k_requested, Sequence)
-            else k_requested
-        )
+        wanted: Any = k_requested
+        if isinstance(k_requested, (int, np.integer)) or k_requested is None:
+            wanted = [k_requested] * count
         _check_length("k_requested", wanted, count)
         for name, entries in (
             ("texts", texts),
@@ -135,9 +143,10 @@ class Asked:
         return cls(
             texts=_by_position(texts, lambda i, t: check_texts(f"texts[{i}]", t, int(batch.k_returned[i]))),
             parents=_by_position(parents, lambda i, p: _tree(f"parents[{i}]", p, batch, i)),
-            candidates=_by_position(candidates, lambda i, c: c),
+            candidates=_by_position(candidates, lambda i, c: check_candidates(f"candidates[{i}]", c)),
             questions=_by_position(questions, lambda i, q: _question(f"query_text[{i}]", q)),
             k_requested=[_requested("k_requested", k) for k in wanted],
+            is_batch=True,
         )
 
 
@@ -165,7 +174,10 @@ def _tree(name: str, parents: Sequence[int | None], batch: Batch, row: int) -> I
             f"`{name}` must be left out when passages are dropped; got {batch.n_dropped[row]} invalid rows. "
             "Embed these passages again."
         )
-    if batch.no_passages[row] and len(parents) == 0:
+    if (
+        batch.no_passages[row]
+        and entries_of(name, parents, "a list of parent indices", "Give the root None.") == ()
+    ):
         return check_parents(name, [None], 1)
     return check_parents(name, parents, int(batch.k_returned[row]))
 

@@ -70,7 +70,8 @@ def loop_evidence(gram: FloatArray, test: LoopTest, *, seed: int) -> LoopEvidenc
 def seed_loop_evidence(gram: FloatArray, life: float) -> LoopEvidence:
     """Loops as the source counts them: those of at least `life` among the five longest."""
     if not MIN_POINTS <= len(gram) <= MAX_POINTS_SEED:
-        return LoopEvidence()
+        note = f"loops not assessed: they need {MIN_POINTS} to {MAX_POINTS_SEED} passages"
+        return LoopEvidence(note=note)
 
     return _guarded(lambda: _judged_by_life(gram, life))
 

@@ -14,7 +14,7 @@ from rag_confidence.engine.barcode import Barcode, dominance, fragmentation, mar
 from rag_confidence.engine.lockstep import concentration
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import min_max
-from rag_confidence.engine.signals import Signals
+from rag_confidence.engine.signals import MOST_MATCHED, Signals
 from rag_confidence.engine.stability import N_PROBES
 from rag_confidence.engine.tree import focus_depth
 
@@ -43,7 +43,8 @@ def seed_signals(
     parents : ndarray of int, shape (n,), optional
         Of a tree; without it the passages hang off their mean.
     jitter_seed : int, optional
-        Seed of the eight jittered queries; without it `stability_move` is not assessed.
+        Seed of the eight jittered queries; without it, and for more than `tree.MOST_MATCHED` nodes,
+        `stability_move` is not assessed.
 
     Returns
     -------
@@ -61,7 +62,9 @@ def seed_signals(
     if not focus.any():
         focus[relevance.argmax()] = True
     served = -np.sort(-raw[len(nodes) - len(passages) :])
-    move = np.nan if jitter_seed is None else _jitter_move(unit, query, parents, relevance, jitter_seed)
+    move = np.nan
+    if jitter_seed is not None and len(nodes) <= MOST_MATCHED:
+        move = _jitter_move(unit, query, parents, relevance, jitter_seed)
     values = {
         "max_cosine": served[0],
         "mean_top3_cosine": served[:3].mean(),

@@ -12,6 +12,9 @@ from rag_confidence._types import FloatArray, IntArray
 SHAPE_LIMIT = 512
 """Shape is measured on at most this many passages, the best by cosine."""
 
+MOST_MATCHED = 512
+"""Movement of larger trees is reported by its bound: matching their bars would take seconds."""
+
 N_LEADERS = 3
 """Passages named as support."""
 

@@ -9,8 +9,8 @@ from rag_confidence.engine.barcode import Barcode, tree_barcode
 from rag_confidence.engine.lockstep import concentration
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import unit_rows
-from rag_confidence.engine.signals import Signals
-from rag_confidence.engine.stability import probe_cosines
+from rag_confidence.engine.signals import MOST_MATCHED, Signals
+from rag_confidence.engine.stability import mean_largest_change, probe_cosines
 
 FOCUS_WINDOW = 0.1
 """Nodes within this cosine of the best one make up the focus."""
@@ -98,6 +98,8 @@ def _movement(
 ) -> float:
     block = np.concatenate([unit_rows(query[None])[0], unit])[None]
     probed = probe_cosines(block, cosines[None], directions)[0]
+    if len(parents) > MOST_MATCHED:
+        return float(mean_largest_change(cosines[None], probed[None])[0])
     return float(np.mean([_distance(barcode, tree_barcode(row, parents)) for row in probed]))
 
 

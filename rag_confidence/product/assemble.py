@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_confidence._types import Backend
+from rag_confidence.engine.signals import MOST_MATCHED
 from rag_confidence.product.narrative import ACTIONS, reason
 from rag_confidence.product.policy import MetricPolicy
 from rag_confidence.product.record import SCHEMA_VERSION
@@ -104,7 +105,7 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
         "effective_k": _count(measured["effective_k"]) or 0,
         "embedder": call.embedder,
         "policy_fingerprint": policy.fingerprint,
-        "warnings": row.warnings,
+        "warnings": list(row.warnings),
         **dict(zip(_WEIGHT_KEYS, row.weights, strict=True)),
         **_signals(values, measured, contradiction),
         **_evidence(measured, call, row.n_dropped),
@@ -166,5 +167,5 @@ def _evidence(measured: Mapping[str, float | None], call: Call, n_dropped: int) 
 
 
 def _move_kind(measured: Mapping[str, float | None], policy: MetricPolicy) -> str:
-    exact = measured["focus_depth"] is not None or policy.definitions == "seed"
-    return "bottleneck" if exact else "bound"
+    on_tree = measured["focus_depth"] is not None or policy.definitions == "seed"
+    return "bottleneck" if on_tree and (measured["n_nodes"] or 0) <= MOST_MATCHED else "bound"

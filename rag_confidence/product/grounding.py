@@ -12,6 +12,7 @@ from rag_confidence._types import FloatArray
 
 _LEAST = 10
 _TYPICAL = 0.9
+_LEAST_SCALE = 1e-6
 _TOP = 3
 
 
@@ -48,9 +49,15 @@ def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float) -
     if typical <= center:
         raise ValueError(
             f"`on_topic` must lie above `off_topic`; got medians {typical:.3f} and {np.median(low):.3f}, and "
-            "most of it would be turned away. Check that both come from one embedder and are cosines."
+            "most of it would be turned away. Check that both are cosines of one embedder, or lower the cost."
         )
-    return center, (typical - center) / math.log(_TYPICAL / (1.0 - _TYPICAL))
+    scale = (typical - center) / math.log(_TYPICAL / (1.0 - _TYPICAL))
+    if scale < _LEAST_SCALE:
+        raise ValueError(
+            f"`on_topic` must lie clearly above `off_topic`; got medians {typical!r} and "
+            f"{float(np.median(low))!r}. Check that the two differ in more than rounding."
+        )
+    return center, scale
 
 
 def _balanced_cut(high: FloatArray, low: FloatArray, cost: float) -> float:

@@ -74,8 +74,12 @@ class RagConfidenceMetrics:
         Raises
         ------
         ValueError
-            For another schema version, and for missing or unknown keys.
+            For another schema version, for missing or unknown keys, and for values out of range.
         """
+        if not isinstance(record, Mapping):
+            raise TypeError(
+                f"`record` must be a dictionary; got {type(record).__name__}. Parse the JSON text first."
+            )
         version = record.get("schema_version")
         if version != SCHEMA_VERSION:
             raise ValueError(
@@ -90,7 +94,7 @@ class RagConfidenceMetrics:
             )
         for key in KEYS:
             check_value(key, record[key.name])
-        return cls({name: record[name] for name in KEY_NAMES})
+        return cls({name: record[name] for name in KEY_NAMES} | {"warnings": list(record["warnings"])})
 
     def __repr__(self) -> str:
         return (

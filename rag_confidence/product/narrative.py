@@ -113,14 +113,14 @@ def reason(code: ReasonCode, facts: Mapping[str, Any], risk: str, policy: Metric
 
 
 _REASONS: dict[ReasonCode, str] = {
-    ReasonCode.NO_PASSAGES: "Nothing was found: the search returned no passages.",
+    ReasonCode.NO_PASSAGES: "Nothing usable was found: there is no passage to answer from.",
     ReasonCode.DEGENERATE_QUERY: "The question could not be read: its embedding is zero.",
     ReasonCode.OFF_TOPIC: (
         "Nothing found is about this question: topical grounding {f[topical_grounding]:g} is below "
         "{p.grounding_min:g}."
     ),
     ReasonCode.CONFLICTING: (
-        "The sources conflict: contradiction score {f[contradiction]:.3g} reaches {p.contradiction_at:g}."
+        "The sources conflict: contradiction score {f[contradiction]} reaches {p.contradiction_at:g}."
     ),
     ReasonCode.WEAK: (
         "What was found supports an answer too weakly: confidence {f[kpi]:g} is below {p.review_at:g}; "
@@ -185,7 +185,7 @@ def _row(label: str, value: float, words: str) -> str:
 def _contradiction(record: Mapping[str, Any]) -> str:
     if not record["contradiction_assessed"]:
         return "contradiction not assessed: embeddings cannot see it; pass contradiction="
-    return f"contradiction score: {record['signals.contradiction']:.3g}"
+    return f"contradiction score: {record['signals.contradiction']}"
 
 
 def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_confidence._options import check_choice, check_number
+from rag_confidence._options import check_choice, check_integer, check_number
 from rag_confidence._types import FloatArray, Signal
 from rag_confidence.product.grounding import fit_gate
 
@@ -114,7 +114,7 @@ robustness_cuts : tuple of float
     Examples
     --------
     >>> MetricPolicy(answer_at=70).answer_at
-    70
+    70.0
     """
 
     answer_at: float = 65.0
@@ -152,6 +152,7 @@ robustness_cuts : tuple of float
         if sum(self.weights.as_tuple()) == 0.0:
             raise ValueError(f"`weights` must have a positive sum; got all zero. {_FIX}")
         check_choice("definitions", self.definitions, ("default", "seed"))
+        object.__setattr__(self, "version", check_integer("version", self.version, 1))
 
     @classmethod
     def seed(cls) -> MetricPolicy:
@@ -248,7 +249,7 @@ robustness_cuts : tuple of float
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of every constant: equal for policies that always decide alike."""
+        """Hash of every constant: equal for equal policies."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -270,6 +271,8 @@ def _driver_values(name: str, value: DriverValues | Mapping[str, float], most: f
 
 
 def _cuts(name: str, value: tuple[float, ...]) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"`{name}` must be a tuple of cuts; got {type(value).__name__}. {_FIX}")
     cuts = tuple(check_number(f"{name}[{i}]", cut, 0.0, 100.0, _FIX) for i, cut in enumerate(value))
     if len(cuts) != _CUTS[name] or any(high <= low for high, low in pairwise(cuts)):
         raise ValueError(f"`{name}` must be {_CUTS[name]} descending cuts; got {value}. {_FIX}")

@@ -165,6 +165,8 @@ def check_value(key: Key, value: Any) -> None:
     if value is None and key.nullable:
         return
     typed = isinstance(value, _PYTHON[key.kind]) and isinstance(value, bool) == (key.kind == "boolean")
+    if typed and key.kind == "array":
+        typed = all(isinstance(entry, str) for entry in value)
     worded = not key.words or value in key.words
     if typed and worded and _within(key, value):
         return

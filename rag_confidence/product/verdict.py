@@ -158,10 +158,15 @@ def band(value: float | None, cuts: tuple[float, ...], words: tuple[str, ...]) -
 
 
 def shown(value: float | None, cuts: tuple[float, ...]) -> float | None:
-    """`value` in 0..100 to one decimal, rounded down where rounding up would cross one of `cuts`."""
+    """`value` to one decimal, or to as many as keep it on its side of every one of `cuts`.
+
+    Where rounding up would cross a cut, the number is rounded down instead.
+    """
     if value is None:
         return None
-    rounded = round(value, 1)
-    if any(value < cut <= rounded for cut in cuts):
-        return int(value * 10.0) / 10.0
-    return rounded
+    for digits in range(1, 16):
+        rounded = round(value, digits)
+        for candidate in (rounded, round(rounded - 10.0**-digits, digits)):
+            if all((candidate >= cut) == (value >= cut) for cut in cuts):
+                return candidate
+    return value

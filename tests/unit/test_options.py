@@ -24,6 +24,7 @@ from rag_confidence._options import (
     check_parents,
     check_text,
     check_texts,
+    ranked_candidates,
 )
 
 FORM = r"^`[\w.\[\]]+` must .+; got .+\. .+\.$"
@@ -211,7 +212,7 @@ SERVED = np.array([0.9, 0.7])
 
 def candidates(values: Any, kept: Any = None) -> Any:
     """The check with two served passages."""
-    return check_candidates("candidates", values, SERVED, kept)
+    return ranked_candidates("candidates", check_candidates("candidates", values), SERVED, kept)
 
 
 def test_candidates_are_sorted_and_clipped() -> None:
