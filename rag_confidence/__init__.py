@@ -4,8 +4,9 @@ from rag_confidence._types import ReasonCode, Signal, Verdict
 from rag_confidence.engine.distances import bottleneck_distance, wasserstein_distance
 from rag_confidence.engine.report import EngineReport
 from rag_confidence.product.batch import MetricsBatch
+from rag_confidence.product.constants import DriverValues
 from rag_confidence.product.metrics import RagConfidenceMetrics
-from rag_confidence.product.policy import DriverValues, MetricPolicy
+from rag_confidence.product.policy import MetricPolicy
 from rag_confidence.product.record import json_schema
 from rag_confidence.reporting import report_from_embeddings
 from rag_confidence.scoring import score, score_many

@@ -23,63 +23,40 @@ from rag_confidence._options import (
     entries_of,
 )
 from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest
+from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.policy import MetricPolicy
 
-_DEFAULT_POLICY = MetricPolicy()
+DEFAULT_POLICY = MetricPolicy()
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for every query of a call; see `score` for the meanings."""
+    """What holds for every query of a call; see `score` for the meanings. Checked when built."""
 
-    policy: MetricPolicy
-    calibrator: Callable[[float], float] | None
-    perturb: bool
-    contradiction: Callable[[Sequence[str]], Any] | None
-    embedder: str | None
-    embedding_backend: Backend
-    invalid_rows: InvalidRows
-    duplicate_cosine: float
-    loops: LoopTest
-    seed: int
+    policy: MetricPolicy = DEFAULT_POLICY
+    calibrator: Callable[[float], float] | None = None
+    perturb: bool = True
+    contradiction: Callable[[Sequence[str]], Any] | None = None
+    embedder: str | None = None
+    embedding_backend: Backend = "precomputed"
+    invalid_rows: InvalidRows = "raise"
+    duplicate_cosine: float = DUPLICATE_COSINE
+    loops: LoopTest = "off"
+    seed: int = 0
 
-    @classmethod
-    def checked(
-        cls,
-        *,
-        policy: MetricPolicy | None,
-        calibrator: Callable[[float], float] | None,
-        perturb: bool,
-        contradiction: Callable[[Sequence[str]], Any] | None,
-        embedder: str | None,
-        embedding_backend: Backend,
-        invalid_rows: InvalidRows,
-        duplicate_cosine: float,
-        loops: LoopTest,
-        seed: int,
-    ) -> Settings:
-        """Settings from the arguments of `score`, each of them checked."""
-        if policy is not None and not isinstance(policy, MetricPolicy):
-            raise TypeError(f"`policy` must be a MetricPolicy; got {type(policy).__name__}. Build one.")
-        check_callable("calibrator", calibrator)
-        check_callable("contradiction", contradiction)
-        check_text("embedder", embedder)
-        check_choice("embedding_backend", embedding_backend, get_args(Backend))
-        check_choice("invalid_rows", invalid_rows, get_args(InvalidRows))
-        check_choice("loops", loops, get_args(LoopTest))
-        limit = check_number("duplicate_cosine", duplicate_cosine, 0.0, 1.0, "0.995 is the default.")
-        return cls(
-            policy=policy or _DEFAULT_POLICY,
-            calibrator=calibrator,
-            perturb=check_flag("perturb", perturb),
-            contradiction=contradiction,
-            embedder=embedder,
-            embedding_backend=embedding_backend,
-            invalid_rows=invalid_rows,
-            duplicate_cosine=limit,
-            loops=loops,
-            seed=check_integer("seed", seed, 0),
-        )
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, MetricPolicy):
+            raise TypeError(f"`policy` must be a MetricPolicy; got {type(self.policy).__name__}. Build one.")
+        check_callable("calibrator", self.calibrator)
+        check_callable("contradiction", self.contradiction)
+        check_text("embedder", self.embedder)
+        check_choice("embedding_backend", self.embedding_backend, get_args(Backend))
+        check_choice("invalid_rows", self.invalid_rows, get_args(InvalidRows))
+        check_choice("loops", self.loops, get_args(LoopTest))
+        limit = check_number("duplicate_cosine", self.duplicate_cosine, 0.0, 1.0, "0.995 is the default.")
+        object.__setattr__(self, "duplicate_cosine", limit)
+        object.__setattr__(self, "perturb", check_flag("perturb", self.perturb))
+        object.__setattr__(self, "seed", check_integer("seed", self.seed, 0))
 
 
 @dataclass(frozen=True)

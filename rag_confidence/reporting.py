@@ -57,13 +57,8 @@ def report_from_embeddings(
     >>> report.barcode.bars.round(3).tolist()
     [[0.707, 0.0], [0.707, 0.0]]
     """
-    settings = Settings.checked(
-        policy=None,
-        calibrator=None,
+    settings = Settings(
         perturb=perturb,
-        contradiction=None,
-        embedder=None,
-        embedding_backend="precomputed",
         invalid_rows=invalid_rows,
         duplicate_cosine=duplicate_cosine,
         loops=loops,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from rag_confidence._assess import assess
 from rag_confidence._assess_one import assess_one
 from rag_confidence._inputs import check_retrieval, check_retrievals
-from rag_confidence._settings import Asked, Settings
+from rag_confidence._settings import DEFAULT_POLICY, Asked, Settings
 from rag_confidence._types import Backend, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.batch import MetricsBatch
@@ -105,8 +105,8 @@ def score(
     >>> m.verdict.value, round(m.topical_grounding)
     ('ANSWER', 100)
     """
-    settings = Settings.checked(
-        policy=policy,
+    settings = Settings(
+        policy=DEFAULT_POLICY if policy is None else policy,
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,
@@ -170,8 +170,8 @@ def score_many(
     >>> batch.verdict.tolist()
     ['ANSWER', 'ABSTAIN']
     """
-    settings = Settings.checked(
-        policy=policy,
+    settings = Settings(
+        policy=DEFAULT_POLICY if policy is None else policy,
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,

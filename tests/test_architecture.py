@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "product": LEAVES | {"engine"},
     "guard": LEAVES | {"conformal"},
     "learning": LEAVES | {"product", "conformal"},
-    "_settings": LEAVES | {"product"},
+    "_settings": LEAVES | {"engine", "product"},
     "_assess": MEASURES,
     "_assess_one": MEASURES | {"_assess"},
     "scoring": MEASURES | {"_assess", "_assess_one"},

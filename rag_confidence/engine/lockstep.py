@@ -25,28 +25,7 @@ def measure_many(
     duplicate_cosine: float,
     directions: FloatArray | None = None,
 ) -> Measured:
-    """Signals of flat retrievals of equal length.
-
-    Parameters
-    ----------
-    queries : ndarray, shape (Q, d)
-        Finite, no zero row.
-    passages : ndarray, shape (Q, k, d)
-        Finite, no zero row, k at least 1.
-    duplicate_cosine : float
-        See `relevance.distinct`.
-    directions : ndarray, shape (h, d), optional
-        Of the sampled probe; without them `stability_move` is not assessed.
-
-    Returns
-    -------
-    Measured
-        Q entries a column.
-
-    Notes
-    -----
-    One float64 Gram matrix a query; cost O(k^2 d + k^3), with k at most `SHAPE_LIMIT`.
-    """
+    """`measure.measure` for any number of queries (Q, d) and passages (Q, k, d)."""
     geometry, move = block_geometry(queries, passages, directions)
     keep = distinct(geometry.gram, duplicate_cosine)
     return Measured(_by_length(geometry, keep, move), *_leaders(geometry, keep))

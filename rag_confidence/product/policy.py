@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, update_wrapper
-from itertools import pairwise
 from types import MethodType
 from typing import Any, Literal
 
@@ -16,48 +15,18 @@ from numpy.typing import ArrayLike
 
 from rag_confidence._options import check_choice, check_integer, check_number
 from rag_confidence._types import FloatArray, Signal
+from rag_confidence.product.constants import (
+    CUTS,
+    FIX,
+    FLOORS,
+    RANGES,
+    WEIGHTS,
+    DriverValues,
+    check_cuts,
+    check_driver_values,
+    check_level,
+)
 from rag_confidence.product.grounding import fit_gate
-
-_FIX = "Correct the policy."
-_RANGES = {
-    "answer_at": (0.0, 100.0),
-    "review_at": (0.0, 100.0),
-    "grounding_center": (-1.0, 1.0),
-    "grounding_scale": (1e-6, 2.0),
-    "grounding_min": (0.0, 100.0),
-    "contradiction_at": (0.0, 1.0),
-    "loop_life_flag": (0.0, 2.0),
-    "localization_tau": (1e-6, 2.0),
-    "robustness_angle": (1e-6, 90.0),
-}
-_CUTS = {
-    "kpi_cuts": 3,
-    "confidence_cuts": 2,
-    "grounding_cuts": 2,
-    "localization_cuts": 2,
-    "cohesion_cuts": 2,
-    "consistency_cuts": 2,
-    "robustness_cuts": 2,
-}
-
-
-@dataclass(frozen=True)
-class DriverValues:
-    """One number for each of the four shape drivers: a weight or a floor."""
-
-    answer_localization: float
-    support_cohesion: float
-    evidence_consistency: float
-    query_robustness: float
-
-    def as_tuple(self) -> tuple[float, float, float, float]:
-        """The values in the order of the fields."""
-        return (
-            self.answer_localization,
-            self.support_cohesion,
-            self.evidence_consistency,
-            self.query_robustness,
-        )
 
 
 class _OnClassToo:
@@ -126,8 +95,8 @@ robustness_cuts : tuple of float
     loop_life_flag: float = 0.10
     localization_tau: float = 0.14
     robustness_angle: float = 0.15
-    weights: DriverValues = DriverValues(0.35, 0.25, 0.25, 0.15)
-    floors: DriverValues = DriverValues(55.0, 55.0, 60.0, 60.0)
+    weights: DriverValues = WEIGHTS
+    floors: DriverValues = FLOORS
     kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
     confidence_cuts: tuple[float, ...] = (65.0, 45.0)
     grounding_cuts: tuple[float, ...] = (70.0, 40.0)
@@ -139,18 +108,18 @@ robustness_cuts : tuple of float
     version: int = 1
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {name: _level(name, getattr(self, name)) for name in _RANGES}
-        checked["weights"] = _driver_values("weights", self.weights, 1e6)
-        checked["floors"] = _driver_values("floors", self.floors, 100.0)
-        checked |= {name: _cuts(name, getattr(self, name)) for name in _CUTS}
+        checked: dict[str, Any] = {name: check_level(name, getattr(self, name)) for name in RANGES}
+        checked["weights"] = check_driver_values("weights", self.weights, 1e6)
+        checked["floors"] = check_driver_values("floors", self.floors, 100.0)
+        checked |= {name: check_cuts(name, getattr(self, name)) for name in CUTS}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.review_at > self.answer_at:
             raise ValueError(
-                f"`review_at` must be at most `answer_at`; got {self.review_at} > {self.answer_at}. {_FIX}"
+                f"`review_at` must be at most `answer_at`; got {self.review_at} > {self.answer_at}. {FIX}"
             )
         if sum(self.weights.as_tuple()) == 0.0:
-            raise ValueError(f"`weights` must have a positive sum; got all zero. {_FIX}")
+            raise ValueError(f"`weights` must have a positive sum; got all zero. {FIX}")
         check_choice("definitions", self.definitions, ("default", "seed"))
         object.__setattr__(self, "version", check_integer("version", self.version, 1))
 
@@ -252,28 +221,3 @@ robustness_cuts : tuple of float
         """Hash of every constant: equal for equal policies."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _level(name: str, value: Any) -> float:
-    return check_number(name, value, *_RANGES[name], _FIX)
-
-
-def _driver_values(name: str, value: DriverValues | Mapping[str, float], most: float) -> DriverValues:
-    if not isinstance(value, (DriverValues, Mapping)):
-        raise TypeError(f"`{name}` must be DriverValues or a mapping; got {type(value).__name__}. {_FIX}")
-    given = asdict(value) if isinstance(value, DriverValues) else value
-    expected = [field.name for field in fields(DriverValues)]
-    if set(given) != set(expected):
-        raise ValueError(f"`{name}` must name {', '.join(expected)}; got {sorted(given)}. Give all four.")
-    return DriverValues(
-        **{key: check_number(f"{name}.{key}", given[key], 0.0, most, _FIX) for key in expected}
-    )
-
-
-def _cuts(name: str, value: tuple[float, ...]) -> tuple[float, ...]:
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"`{name}` must be a tuple of cuts; got {type(value).__name__}. {_FIX}")
-    cuts = tuple(check_number(f"{name}[{i}]", cut, 0.0, 100.0, _FIX) for i, cut in enumerate(value))
-    if len(cuts) != _CUTS[name] or any(high <= low for high, low in pairwise(cuts)):
-        raise ValueError(f"`{name}` must be {_CUTS[name]} descending cuts; got {value}. {_FIX}")
-    return cuts

@@ -97,19 +97,7 @@ def test_settings_are_frozen_and_default_to_the_default_policy() -> None:
 
 def checked(**options: Any) -> Settings:
     """Settings with the defaults of score()."""
-    defaults: dict[str, Any] = {
-        "policy": None,
-        "calibrator": None,
-        "perturb": True,
-        "contradiction": None,
-        "embedder": None,
-        "embedding_backend": "precomputed",
-        "invalid_rows": "raise",
-        "duplicate_cosine": 0.995,
-        "loops": "off",
-        "seed": 0,
-    }
-    return Settings.checked(**(defaults | options))
+    return Settings(**options)
 
 
 @pytest.mark.parametrize("perturb", [True, False, np.True_, np.False_, 0, 1])
