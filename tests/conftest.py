@@ -31,6 +31,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 STRICT = os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("RAG_CONFIDENCE_NO_SKIP") == "1"
 
+# A machine without the data sets says so, and tests of them are then no part of its strict run.
+DECLARED_WITHOUT_DATA = os.environ.get("RAG_CONFIDENCE_NO_DATA") == "1"
+
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("strict", deadline=None, max_examples=50, derandomize=True, database=None)
 settings.load_profile("strict" if STRICT else "default")
@@ -59,8 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse a strict run whose data or extras are not what it claims to test."""
     if not STRICT:
         return
-    if not data_folder().is_dir():
-        raise pytest.UsageError(f"no data folder at {data_folder()}; set RAG_CONFIDENCE_DATA")
+    if not data_folder().is_dir() and not DECLARED_WITHOUT_DATA:
+        raise pytest.UsageError(
+            f"no data folder at {data_folder()}; set RAG_CONFIDENCE_DATA, or RAG_CONFIDENCE_NO_DATA=1 for a "
+            "machine that has none"
+        )
     if installed_extras() != expected_extras():
         raise pytest.UsageError(
             f"expected the extras {sorted(expected_extras())}, found {sorted(installed_extras())}; "
@@ -72,6 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests of extras that are not installed; skip tests of data that is not there."""
     installed = installed_extras()
     left_out = [item for item in items if not _wanted_extras(item) <= installed]
+    if DECLARED_WITHOUT_DATA and not data_folder().is_dir():
+        left_out += [item for item in items if item.get_closest_marker("needs_data") and item not in left_out]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]

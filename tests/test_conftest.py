@@ -50,6 +50,7 @@ def run_suite(folder: Path, text: str, **environment: str) -> tuple[int, str]:
     shutil.copy(PROJECT / "tests" / "conftest.py", folder / "conftest.py")
     (folder / "test_it.py").write_text(text, encoding="utf-8")
     own = {"CI", "RAG_CONFIDENCE_NO_SKIP", "RAG_CONFIDENCE_EXTRAS", "RAG_CONFIDENCE_DATA"}
+    own |= {"RAG_CONFIDENCE_NO_DATA"}
     environ = {name: value for name, value in os.environ.items() if name not in own}
     environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "RAG_CONFIDENCE_DATA": str(folder)} | environment
     command = [
@@ -86,6 +87,15 @@ def test_a_strict_run_refuses_to_start_without_data(tmp_path: Path, switch: dict
     code, output = run_suite(tmp_path, SUITE, RAG_CONFIDENCE_EXTRAS=installed(), **missing, **switch)
     assert code != 0
     assert "no data folder at" in output
+
+
+def test_a_machine_declared_without_data_leaves_their_tests_out(tmp_path: Path) -> None:
+    """A strict run on a machine that has no data sets deselects their tests and skips nothing."""
+    missing = {"RAG_CONFIDENCE_DATA": str(tmp_path / "nowhere"), "RAG_CONFIDENCE_NO_DATA": "1"}
+    code, output = run_suite(tmp_path, SUITE, CI="true", RAG_CONFIDENCE_EXTRAS=installed(), **missing)
+    assert code == 0
+    assert "deselected" in output
+    assert "skipped" not in output
 
 
 @pytest.mark.parametrize("where", ["module", "test"])
