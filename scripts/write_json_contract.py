@@ -49,13 +49,13 @@ This page describes `schema_version` {version}.
 
 ## Units and rounding
 
-- Keys without a prefix show percentages for people: 0 to 100, one decimal, high is good.
+- Keys without a prefix show percentages for people: 0 to 100, one decimal as a rule, high is good.
 - `kpi`, `p_sufficient` and everything under `weights.`, `signals.` and `evidence.` are not rounded. Fit
   gates and calibrators on these.
 - Words (verdict, bands, risks) come from unrounded values.
-- A shown percentage is rounded to the nearest decimal, except that it is rounded down where rounding up
-  would cross a threshold. So 64.97 is shown as 64.9 when 65 is a threshold, and a shown number does not
-  contradict the word beside it (thresholds of a policy with more than one decimal apart).
+- A shown percentage never contradicts the word beside it. It is rounded to one decimal, or down where
+  rounding up would cross a threshold: 64.97 is shown as 64.9 when 65 is a threshold. Where one decimal cannot
+  keep it on its side of every threshold it gets more: 64.93 stays 64.93 when 64.92 is a threshold.
 
 ## What null means
 
