@@ -146,6 +146,26 @@ def test_constants_in_the_metrics_page_are_those_of_the_policy() -> None:
     }
 
 
+def test_formulas_and_evidence_state_the_constants_of_the_policy() -> None:
+    """Formulas use the defaults, and the figures on the evidence page were measured under them."""
+    policy = rc.MetricPolicy()
+    metrics, evidence = read("metrics.md"), read("evidence.md")
+    assert f"tau = {policy.localization_tau:g}\n" in metrics
+    assert f"φ / (φ + {policy.robustness_angle:g}°)" in metrics
+    assert f"localization_tau = {policy.localization_tau:g} puts" in evidence
+    assert f"robustness_angle = {policy.robustness_angle:g} puts" in evidence
+
+
+def test_the_evidence_page_counts_its_own_checks() -> None:
+    """The totals in its text are those of the lines that it shows."""
+    page = read("evidence.md")
+    passed, failed = (len(re.findall(f"^{word}  ", page, re.MULTILINE)) for word in ("PASS", "FAIL"))
+    assert f"closed with {passed} PASS, {failed} FAIL." in page
+    reached = len(re.findall(r"\| PASS +\|$", page, re.MULTILINE))
+    assert f"for {reached} of 15 sets and embedders" in " ".join(page.split())
+    assert f"for {reached} of 15 real sets and embedders" in " ".join(README.read_text("utf-8").split())
+
+
 def _written(value: Any) -> str:
     """A constant as the table writes it: 65, 80 / 65 / 45, `default`."""
     if isinstance(value, rc.DriverValues):
