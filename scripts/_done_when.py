@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from _data import EMBEDDERS, SETS, FloatArray, Mask
@@ -46,7 +47,8 @@ def done_when(scored: Sequence[Scored]) -> Section:
 
 def kept_by(found: Retrievals, policy: MetricPolicy) -> Mask:
     """What `found.kept` would be under another gate: the two rows of the verdict table that abstain."""
-    grounding = 1.0 / (1.0 + np.exp((policy.grounding_center - found.top3) / policy.grounding_scale))
+    match = found.batch.signals[policy.match_signal]
+    grounding = 1.0 / (1.0 + np.exp((policy.grounding_center - match) / policy.grounding_scale))
     enough = 100.0 * grounding * found.shape >= policy.review_at
     return np.asarray(enough & (100.0 * grounding >= policy.grounding_min))
 
@@ -71,9 +73,10 @@ def _best(scored: Scored, gaps: Sequence[Retrievals]) -> Best:
     """Searched on the tested half itself, with its labels: no fit can do better there."""
     test = ~scored.fit
     found = []
-    for scale in _SCALES:
-        cut_of = [_highest_center(g, scored.policy, float(scale))[test] for g in gaps]
-        own = np.sort(_highest_center(scored.own, scored.policy, float(scale))[test & scored.sufficient])
+    for top, scale in product((1, 3), _SCALES):
+        policy = replace(scored.policy, grounding_top=top)
+        cut_of = [_highest_center(g, policy, float(scale))[test] for g in gaps]
+        own = np.sort(_highest_center(scored.own, policy, float(scale))[test & scored.sufficient])
         center = float(own[int((1.0 - KEEP_AT_LEAST) * len(own))])
         found.append(Best(float(np.mean([cut < center for cut in cut_of])), center, float(scale)))
     return max(found, key=lambda one: one.withheld)
@@ -85,7 +88,7 @@ def _highest_center(found: Retrievals, policy: MetricPolicy, scale: float) -> Fl
     odds = np.log(
         least / np.maximum(1.0 - least, 1e-300), where=least < 1.0, out=np.full(least.shape, np.inf)
     )
-    return np.asarray(found.top3 - scale * odds)
+    return np.asarray(found.batch.signals[policy.match_signal] - scale * odds)
 
 
 def _main_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
@@ -93,7 +96,7 @@ def _main_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
     for s, limit in zip(scored, best, strict=True):
         kept, withheld = _headline(s)
         answered = float((s.own.batch.verdict == "ANSWER")[~s.fit & s.sufficient].mean())
-        gate = f"{s.policy.grounding_center:.3f} / {s.policy.grounding_scale:.3f}"
+        gate = f"{s.policy.grounding_top} / {s.policy.grounding_center:.3f} / {s.policy.grounding_scale:.3f}"
         count = int((~s.fit & s.sufficient).sum())
         word = "PASS" if _meets(kept, withheld) else "FAIL"
         plain = _by_max_cosine(s)
@@ -103,12 +106,13 @@ def _main_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
         "The gate is fitted on a random half of the queries and tested on the other. Kept: sufficient@10 "
         f"queries that get ANSWER or REVIEW (target {KEEP_AT_LEAST:.2f}), and those that get ANSWER. "
         "Withheld: all tested queries against the corpora on another subject, pooled, that get ABSTAIN "
-        f"(target {WITHHOLD_AT_LEAST:.2f}). Limit: the most that any centre and scale withholds while it "
-        f"keeps {KEEP_AT_LEAST:.2f}, searched on the tested half with its labels. "
+        f"(target {WITHHOLD_AT_LEAST:.2f}). Top: how many cosines the gate averages, chosen by the fit. "
+        "Limit: the most that any top, centre and scale withhold while they "
+        f"keep {KEEP_AT_LEAST:.2f}, searched on the tested half with its labels. "
         "Max cosine: the same limit for a plain cut on the best cosine.",
         [
             "set / embedder",
-            "centre / scale",
+            "top / centre / scale",
             "sufficient",
             "kept",
             "ANSWER",
@@ -163,7 +167,7 @@ def _failure_table(scored: Sequence[Scored]) -> list[Table]:
         Table(
             "What fails",
             f"Single corpora of which less than {WITHHOLD_AT_LEAST:.2f} is withheld. Limit as above, but for "
-            "this corpus alone. Blame: the signal, if no centre and scale reaches the target; else the fit.",
+            "this corpus alone. Blame: the signal, if no gate reaches the target; else the fit.",
             ["queries", "corpus", "subject", "kept", "withheld", "limit", "blame"],
             rows,
         )
@@ -188,6 +192,11 @@ def _choices_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
         ["related subjects counted as gaps, same fit", str(sum(_meets(*both) for both in everywhere))],
         ["no fit: the default centre and scale", str(_passing(scored, [MetricPolicy()] * total, None))],
     ]
+    for top in (3, 1):
+        policies = _refitted(scored, top=top)
+        rows.append(
+            [f"fit_grounding with grounding_top = {top} for all", str(_passing(scored, policies, None))]
+        )
     rows += [
         [
             f"fit_grounding(off_topic_cost={cost:g}) instead of 3",
@@ -197,7 +206,7 @@ def _choices_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
     ]
     rows.append(
         [
-            "limit: the best centre and scale for each, with labels",
+            "limit: the best gate for each, with labels",
             str(sum(b.withheld >= WITHHOLD_AT_LEAST for b in best)),
         ]
     )
@@ -209,12 +218,19 @@ def _choices_table(scored: Sequence[Scored], best: Sequence[Best]) -> Table:
     )
 
 
-def _refitted(scored: Sequence[Scored], *, seed: int | None = None, cost: float = 3.0) -> list[MetricPolicy]:
+def _refitted(
+    scored: Sequence[Scored], *, seed: int | None = None, cost: float = 3.0, top: int | None = None
+) -> list[MetricPolicy]:
+    """The gates of another half, another cost, or with the number of cosines given instead of chosen."""
     policies = []
     for s in scored:
         fit = s.fit if seed is None else random_half(len(s.fit), seed)
         off_topic = np.concatenate([found.cosines[fit] for found in s.gaps])
-        policies.append(MetricPolicy.fit_grounding(s.own.cosines[fit], off_topic, off_topic_cost=cost))
+        on_topic = s.own.cosines[fit]
+        if top is not None:
+            on_topic, off_topic = (-np.sort(-rows)[:, :top].mean(axis=1) for rows in (on_topic, off_topic))
+        start = MetricPolicy(grounding_top=top or 3)
+        policies.append(start.fit_grounding(on_topic, off_topic, off_topic_cost=cost))
     return policies
 
 
@@ -235,7 +251,7 @@ def _checks(scored: Sequence[Scored], best: Sequence[Best]) -> list[Check]:
             out_of_reach = limit.withheld < WITHHOLD_AT_LEAST
             detail += f"; at best {limit.withheld:.3f} withheld with {KEEP_AT_LEAST:.2f} kept, at centre "
             detail += f"{limit.center:.3f} and scale {limit.scale:.3f}: "
-            detail += "no centre and scale can do it" if out_of_reach else "another fit could"
+            detail += "no gate can do it" if out_of_reach else "another fit could"
             detail += f"; a cut on the maximum cosine alone withholds {_by_max_cosine(s):.3f}"
         checks.append(Check(s.data.label, _meets(kept, withheld), detail))
     return checks

@@ -77,7 +77,7 @@ def _twentieth(scored: Sequence[Scored], name: str, level: float) -> float:
 
 def _check(constant: str, value: float, name: str, share: float, exact: float) -> Check:
     return Check(
-        f"{constant} = {value:g} puts about one sufficient retrieval in twenty below the floor of {name}",
+        f"{constant} = {value:g} puts a few of a hundred sufficient retrievals below the floor of {name}",
         ONE_IN_TWENTY / 2.0 <= share <= ONE_IN_TWENTY * 2.0,
-        f"mean share {share:.3f}, wanted {ONE_IN_TWENTY:g} within a factor of two; exact at {exact:.3f}",
+        f"mean share {share:.3f}, wanted .025 to .100; one in twenty would be {exact:.3f}",
     )

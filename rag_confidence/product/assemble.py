@@ -144,7 +144,7 @@ def _signals(
 def _evidence(measured: Mapping[str, float | None], call: Call, n_dropped: int) -> dict[str, Any]:
     energy, moved = measured["dirichlet_energy"], measured["stability_move"]
     return {
-        "evidence.topical_match_cosine": measured["mean_top3_cosine"],
+        "evidence.topical_match_cosine": measured[call.policy.match_signal],
         "evidence.n_relevance_clusters": _count(measured["n_components"]),
         "evidence.persistence_margin": measured["persistence_margin"],
         "evidence.dominance": measured["dominance"],

@@ -86,7 +86,7 @@ def combine(
     nothing to rest an answer on, and the KPI is 0.
     """
     values = np.empty((5, len(signals)))
-    values[0] = grounding(signals["mean_top3_cosine"], policy.grounding_center, policy.grounding_scale)
+    values[0] = grounding(signals[policy.match_signal], policy.grounding_center, policy.grounding_scale)
     # fmax passes over nan: a retrieval without passages has no grounding, and a KPI of 0.
     gate = np.fmax(values[0], 0.0) if grounded else 1.0
     if not grounded:
@@ -127,7 +127,9 @@ def default_drivers_of_one(
     tau, turn = policy.localization_tau, measured["flip_angle"]
     gate = 1.0
     if grounded:
-        gate = grounding_of_one(measured["mean_top3_cosine"], policy.grounding_center, policy.grounding_scale)
+        gate = grounding_of_one(
+            measured[policy.match_signal], policy.grounding_center, policy.grounding_scale
+        )
     shape = [
         tau / (measured["second_bar"] + tau),
         # The order matters: min(1.0, nan) is 1.0.

@@ -13,16 +13,15 @@ from rag_confidence._types import FloatArray
 _LEAST = 10
 _TYPICAL = 0.9
 _LEAST_SCALE = 1e-6
-_TOP = 3
 
 
-def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> FloatArray:
-    """Sigmoid of the distance of the mean top-3 cosine from `center`, in units of `scale`.
+def grounding(match: FloatArray, center: float, scale: float) -> FloatArray:
+    """Sigmoid of the distance of the topical match from `center`, in units of `scale`.
 
     Parameters
     ----------
-    mean_top3_cosine : ndarray, shape (Q,)
-        Mean of the three largest raw cosines of each query.
+    match : ndarray, shape (Q,)
+        Mean of the three largest raw cosines of each query, or the largest (`MetricPolicy.grounding_top`).
     center, scale : float
         Where grounding is one half, and over which distance it changes; `scale` > 0.
 
@@ -32,18 +31,27 @@ def grounding(mean_top3_cosine: FloatArray, center: float, scale: float) -> Floa
         In [0, 1], increasing in every cosine.
     """
     # Beyond 500 the sigmoid is 0 in float64, and exp would overflow.
-    exponent = np.minimum((center - mean_top3_cosine) / scale, 500.0)
+    exponent = np.minimum((center - match) / scale, 500.0)
     return np.asarray(1.0 / (1.0 + np.exp(exponent)))
 
 
-def grounding_of_one(mean_top3_cosine: float, center: float, scale: float) -> float:
+def grounding_of_one(match: float, center: float, scale: float) -> float:
     """`grounding` of a single retrieval."""
-    return 1.0 / (1.0 + math.exp(min((center - mean_top3_cosine) / scale, 500.0)))
+    return 1.0 / (1.0 + math.exp(min((center - match) / scale, 500.0)))
 
 
-def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float) -> tuple[float, float]:
-    """Centre and scale of the gate; see `MetricPolicy.fit_grounding`."""
-    high, low = np.sort(_top_means("on_topic", on_topic)), np.sort(_top_means("off_topic", off_topic))
+def fit_gate(
+    on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float, top: int
+) -> tuple[float, float, int]:
+    """Centre, scale and number of cosines of the gate; see `MetricPolicy.fit_grounding`."""
+    on, off = _cosines("on_topic", on_topic), _cosines("off_topic", off_topic)
+    if on.ndim == off.ndim == 2:
+        top = (
+            1
+            if _separation(_match(on, 1), _match(off, 1)) > _separation(_match(on, 3), _match(off, 3))
+            else 3
+        )
+    high, low = np.sort(_match(on, top)), np.sort(_match(off, top))
     center = _balanced_cut(high, low, off_topic_cost)
     typical = float(np.median(high))
     if typical <= center:
@@ -57,7 +65,21 @@ def fit_gate(on_topic: ArrayLike, off_topic: ArrayLike, off_topic_cost: float) -
             f"`on_topic` must lie clearly above `off_topic`; got medians {typical!r} and "
             f"{float(np.median(low))!r}. Check that the two differ in more than rounding."
         )
-    return center, scale
+    return center, scale, top
+
+
+def _match(cosines: FloatArray, top: int) -> FloatArray:
+    """Mean of the `top` largest of each row (m, k); a single axis holds matches already."""
+    if cosines.ndim == 1:
+        return cosines
+    return np.asarray((-np.sort(-cosines, axis=1))[:, :top].mean(axis=1))
+
+
+def _separation(high: FloatArray, low: FloatArray) -> float:
+    """Probability that one of `high` exceeds one of `low`, ties counting half (AUROC)."""
+    ranked = np.sort(low)
+    below = np.searchsorted(ranked, high, side="left") + np.searchsorted(ranked, high, side="right")
+    return float(below.mean()) / (2 * len(low))
 
 
 def _balanced_cut(high: FloatArray, low: FloatArray, cost: float) -> float:
@@ -69,11 +91,9 @@ def _balanced_cut(high: FloatArray, low: FloatArray, cost: float) -> float:
     return float(levels[at : at + 2].mean())
 
 
-def _top_means(name: str, cosines: ArrayLike) -> FloatArray:
+def _cosines(name: str, cosines: ArrayLike) -> FloatArray:
     values = numbers(name, cosines).astype(np.float64)
-    if values.ndim == 2 and values.shape[1] > 0:
-        values = -np.sort(-values, axis=1)[:, :_TOP].mean(axis=1)
-    if values.ndim != 1 or len(values) < _LEAST:
+    if values.ndim not in (1, 2) or len(values) < _LEAST or values.shape[-1] == 0:
         raise ValueError(
             f"`{name}` must have shape (m,) or (m, k) with m at least {_LEAST}; got {values.shape}. "
             "Collect more retrievals."

@@ -53,6 +53,8 @@ class MetricPolicy:
         KPI from which a healthy retrieval is answered; below `review_at` it is withheld.
     grounding_center, grounding_scale : float
         Cosine at which grounding is one half, and the cosine distance over which it changes.
+    grounding_top : {3, 1}
+        How many of the best cosines are averaged before they meet the gate.
     grounding_min : float
         Grounding below this is off topic.
     contradiction_at : float
@@ -91,10 +93,11 @@ robustness_cuts : tuple of float
     grounding_center: float = 0.46
     grounding_scale: float = 0.08
     grounding_min: float = 50.0
+    grounding_top: int = 3
     contradiction_at: float = 0.5
     loop_life_flag: float = 0.10
     localization_tau: float = 0.14
-    robustness_angle: float = 0.15
+    robustness_angle: float = 0.25
     weights: DriverValues = WEIGHTS
     floors: DriverValues = FLOORS
     kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
@@ -121,6 +124,9 @@ robustness_cuts : tuple of float
         if sum(self.weights.as_tuple()) == 0.0:
             raise ValueError(f"`weights` must have a positive sum; got all zero. {FIX}")
         check_choice("definitions", self.definitions, ("default", "seed"))
+        if check_integer("grounding_top", self.grounding_top, 1) not in (1, 3):
+            raise ValueError(f"`grounding_top` must be 1 or 3; got {self.grounding_top}. {FIX}")
+        object.__setattr__(self, "grounding_top", int(self.grounding_top))
         object.__setattr__(self, "version", check_integer("version", self.version, 1))
 
     @classmethod
@@ -145,8 +151,9 @@ robustness_cuts : tuple of float
         ----------
         on_topic, off_topic : array_like, shape (m,) or (m, k)
             Cosines of retrievals for questions the corpus is about, and for questions it is not
-            about; at least ten of each. With two axes the three largest of each row are averaged, as the
-            gate does.
+            about; at least ten of each. With two axes, one row a retrieval, the gate reads either the
+            mean of the three largest cosines or the largest alone, whichever tells the two kinds apart
+            better; a single axis holds what the gate reads, `grounding_top` being kept.
         off_topic_cost : float
             How many on-topic questions turned away weigh as much as one off-topic question let through.
 
@@ -173,8 +180,13 @@ robustness_cuts : tuple of float
         0.4
         """
         cost = check_number("off_topic_cost", off_topic_cost, 1e-3, 1e3, "3 is the default.")
-        center, scale = fit_gate(on_topic, off_topic, cost)
-        return replace(self, grounding_center=center, grounding_scale=scale)
+        center, scale, top = fit_gate(on_topic, off_topic, cost, self.grounding_top)
+        return replace(self, grounding_center=center, grounding_scale=scale, grounding_top=top)
+
+    @cached_property
+    def match_signal(self) -> str:
+        """Name of the signal that the grounding gate reads."""
+        return "max_cosine" if self.grounding_top == 1 else "mean_top3_cosine"
 
     @cached_property
     def signal_cuts(self) -> dict[str, tuple[float, ...]]:

@@ -58,7 +58,11 @@ _HEADLINE = (
     Key("verdict_reason", "string", "one sentence that a user can be shown"),
     Key("reason_code", "string", "row of the verdict table that decided", words=tuple(ReasonCode)),
     Key("primary_risk", "string", "signal that clears its floor by least", words=(*Signal, "none")),
-    _percent("retrieval_confidence", "the KPI for people, one decimal", nullable=False),
+    _percent(
+        "retrieval_confidence",
+        "the KPI for people, to one decimal where no threshold is near",
+        nullable=False,
+    ),
     Key("confidence_band", "string", "coarse band of the KPI", words=CONFIDENCE_BANDS),
     Key("retrieval_confidence_band", "string", "band of the KPI", words=KPI_BANDS),
     _fraction("kpi", "the KPI, unrounded: fit gates on this one", nullable=False),
@@ -112,7 +116,10 @@ _SIGNALS = (
 
 _EVIDENCE = (
     _real(
-        "evidence.topical_match_cosine", "mean of the three best cosines, which grounding reads", -1.0, 1.0
+        "evidence.topical_match_cosine",
+        "what grounding reads: mean of the three best cosines, or the best",
+        -1.0,
+        1.0,
     ),
     _count("evidence.n_relevance_clusters", "bars of the barcode", nullable=True),
     _real("evidence.persistence_margin", "first bar minus second bar", 0.0, 2.0),

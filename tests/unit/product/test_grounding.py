@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_confidence import MetricPolicy, score
-from rag_confidence.product.grounding import fit_gate, grounding
+from rag_confidence.product.grounding import _separation, fit_gate, grounding
 
 FORM = r"^`[\w.\[\]]+` must .+; got .+\. .+\.$"
 HIGH, LOW = np.linspace(0.5, 0.9, 40), np.linspace(0.1, 0.3, 40)
@@ -42,7 +42,7 @@ def test_the_fit_separates_what_is_separate(seed: int, gap: float, spread: float
     rng = np.random.default_rng(seed)
     low = rng.normal(0.3, spread, 50).clip(-1, 1)
     high = rng.normal(0.3 + gap + 2 * spread, spread, 50).clip(-1, 1)
-    center, scale = fit_gate(high, low, 1.0)
+    center, scale, _ = fit_gate(high, low, 1.0, 3)
     assert np.median(low) <= center < np.median(high)
     assert grounding(np.array([np.median(high)]), center, scale)[0] == pytest.approx(0.9)
     wrong = np.mean(high < center), np.mean(low >= center)
@@ -51,24 +51,49 @@ def test_the_fit_separates_what_is_separate(seed: int, gap: float, spread: float
 
 def test_a_gap_is_cut_in_its_middle() -> None:
     """Where nothing overlaps the cut is halfway."""
-    assert fit_gate(HIGH, LOW, 3.0)[0] == pytest.approx(0.4)
-    assert fit_gate(np.full(10, 0.9), np.full(10, 0.1), 3.0)[0] == pytest.approx(0.5)
+    assert fit_gate(HIGH, LOW, 3.0, 3)[0] == pytest.approx(0.4)
+    assert fit_gate(np.full(10, 0.9), np.full(10, 0.1), 3.0, 3)[0] == pytest.approx(0.5)
 
 
 def test_the_three_best_of_each_row_count() -> None:
     """Two axes are reduced as the gate reduces them; order within a row is no matter."""
     rng = np.random.default_rng(0)
     high, low = rng.uniform(0.5, 0.9, (30, 7)), rng.uniform(0.1, 0.3, (30, 7))
-    wanted = fit_gate(np.sort(high)[:, -3:].mean(axis=1), np.sort(low)[:, -3:].mean(axis=1), 3.0)
-    assert fit_gate(high, low, 3.0) == pytest.approx(wanted)
-    assert fit_gate(high[:, :2], low[:, :1], 3.0)[0] > 0.0
+    wanted = fit_gate(np.sort(high)[:, -3:].mean(axis=1), np.sort(low)[:, -3:].mean(axis=1), 3.0, 3)
+    assert fit_gate(high, low, 3.0, 3) == pytest.approx(wanted)
+    assert fit_gate(high[:, :2], low[:, :1], 3.0, 3)[0] > 0.0
+
+
+@pytest.mark.parametrize("start", [1, 3])
+def test_the_gate_reads_what_tells_the_two_kinds_apart(start: int) -> None:
+    """Rows that differ in their best cosine alone give a gate on the best; in the mean, on the mean."""
+    rng = np.random.default_rng(0)
+    level = rng.uniform(0.2, 0.4, (60, 1))
+    noise = rng.uniform(0.0, 0.3, (2, 60, 5))
+    peaked = np.hstack([np.full((60, 1), 0.9), noise[0]])
+    flat = np.hstack([level + 0.3, noise[1]])
+    assert fit_gate(peaked, flat, 3.0, start)[2] == 1
+    swing = rng.uniform(-0.1, 0.1, (2, 60, 1)) * [1.0, -0.5, -0.5]
+    assert fit_gate(0.6 + swing[0], 0.5 + swing[1], 3.0, start)[2] == 3
+    assert fit_gate(peaked[:, 0], flat[:, 0], 3.0, start)[2] == start
+
+
+@given(st.integers(0, 10_000))
+def test_separation_is_the_auroc(seed: int) -> None:
+    """Every pair is compared, and ties count half."""
+    rng = np.random.default_rng(seed)
+    high, low = rng.integers(0, 5, 7) / 5, rng.integers(0, 5, 9) / 5
+    pairs = [(a > b) + 0.5 * (a == b) for a in high for b in low]
+    assert _separation(high, low) == pytest.approx(np.mean(pairs))
 
 
 def test_order_and_kind_of_the_cosines_do_not_matter() -> None:
     """Lists, float32 and any order give the same gate."""
-    wanted = fit_gate(HIGH, LOW, 3.0)
-    assert fit_gate(HIGH[::-1].tolist(), LOW.tolist(), 3.0) == wanted
-    assert fit_gate(HIGH.astype(np.float32), LOW.astype(np.float32), 3.0) == pytest.approx(wanted, abs=1e-6)
+    wanted = fit_gate(HIGH, LOW, 3.0, 3)
+    assert fit_gate(HIGH[::-1].tolist(), LOW.tolist(), 3.0, 3) == wanted
+    assert fit_gate(HIGH.astype(np.float32), LOW.astype(np.float32), 3.0, 3) == pytest.approx(
+        wanted, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,4 +140,4 @@ def test_a_fitted_gate_moves_the_verdict() -> None:
 
 def test_cosines_just_above_one_are_rounding() -> None:
     """1.0000002 is a cosine."""
-    assert fit_gate([*HIGH, 1.0000002], LOW, 3.0)[0] == pytest.approx(0.4)
+    assert fit_gate([*HIGH, 1.0000002], LOW, 3.0, 3)[0] == pytest.approx(0.4)

@@ -169,6 +169,7 @@ def test_every_constant_is_in_the_fingerprint() -> None:
         "grounding_center": 0.47,
         "grounding_scale": 0.09,
         "grounding_min": 51,
+        "grounding_top": 1,
         "contradiction_at": 0.6,
         "loop_life_flag": 0.2,
         "localization_tau": 0.2,
