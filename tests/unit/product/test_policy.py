@@ -70,6 +70,7 @@ def test_a_policy_is_frozen() -> None:
         ("robustness_angle", [0, -1, 90.1, math.nan]),
         ("definitions", ["default ", "source", None, 1, ["seed"]]),
         ("version", ["1", 1.5, None, -1, True]),
+        ("grounding_top", [0, 2, 4, "3", 1.5, None, True]),
     ],
 )
 def test_constants_that_cannot_be_meant_are_refused(name: str, values: list[Any]) -> None:
