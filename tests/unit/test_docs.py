@@ -152,6 +152,9 @@ def test_formulas_and_evidence_state_the_constants_of_the_policy() -> None:
     metrics, evidence = read("metrics.md"), read("evidence.md")
     assert f"tau = {policy.localization_tau:g}\n" in metrics
     assert f"φ / (φ + {policy.robustness_angle:g}°)" in metrics
+    stable, floor = policy.robustness_cuts[0], policy.floors.query_robustness
+    for value in (stable, floor):
+        assert f"a flip angle of {policy.robustness_angle / (100.0 / value - 1.0):.4g} degree" in metrics
     assert f"localization_tau = {policy.localization_tau:g} puts" in evidence
     assert f"robustness_angle = {policy.robustness_angle:g} puts" in evidence
 
