@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +56,7 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
             n_dropped=batch.n_dropped,
             contradiction=contradiction,
             p_sufficient=_calibrated(drivers.kpi, batch, settings),
-            warnings=notes,
+            warnings=dict(notes),
             questions=asked.questions,
             texts=asked.texts,
         ),
@@ -66,7 +65,7 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
 
 def measure_batch(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> Measured:
     """Signals of every retrieval; those that cannot be scored stay not assessed."""
-    parts = [(block, _measured_block(block, batch.served, asked, settings, notes)) for block in batch.blocks]
+    parts = [(block, _measured_block(block, asked, settings, notes)) for block in batch.blocks]
     if len(parts) == 1 and len(parts[0][0].rows) == len(batch) and not batch.served:
         return parts[0][1]
     count = len(batch)
@@ -90,9 +89,7 @@ def _served(leaders: IntArray, block: Block, batch: Batch) -> IntArray:
     return places
 
 
-def _measured_block(
-    block: Block, served: Mapping[int, IntArray], asked: Asked, settings: Settings, notes: Notes
-) -> Measured:
+def _measured_block(block: Block, asked: Asked, settings: Settings, notes: Notes) -> Measured:
     dimension = block.queries.shape[1]
     directions = probe_directions(dimension, settings.seed) if settings.perturb else None
     measured = measure(
@@ -112,7 +109,7 @@ def _measured_block(
         refined = _refined(signals.take([at]), single, asked, settings, directions)
         if row in asked.candidates:
             name = asked.name("candidates", row)
-            refined = _with_candidates(refined, single, name, asked.candidates[row], served.get(row))
+            refined = _with_candidates(refined, single, name, asked.candidates[row])
         found = _loops(single, settings)
         notes[row] += [found.note] if found.note else []
         scatter(signals, [at], with_loops(refined, found))
@@ -135,8 +132,7 @@ def _refined(
 
 def _loops(single: Block, settings: Settings) -> LoopEvidence:
     if settings.policy.definitions == "seed":
-        unit, _ = unit_rows(single.passages[0])
-        return seed_loop_evidence(np.clip(unit @ unit.T, -1.0, 1.0), settings.policy.loop_life_flag)
+        return seed_loop_evidence(unit_rows(single.passages[0])[0], settings.policy.loop_life_flag)
     if settings.loops == "off":
         return LoopEvidence()
     gram = block_geometry(single.queries, single.passages)[0].gram
@@ -144,12 +140,10 @@ def _loops(single: Block, settings: Settings) -> LoopEvidence:
     return loop_evidence(gram[0][np.ix_(keep, keep)], settings.loops, seed=settings.seed)
 
 
-def _with_candidates(
-    signals: Signals, single: Block, name: str, candidates: FloatArray, kept: IntArray | None
-) -> Signals:
+def _with_candidates(signals: Signals, single: Block, name: str, candidates: FloatArray) -> Signals:
     """Spread signals of the whole retrieved list instead of the served part."""
     served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
-    ranked = ranked_candidates(name, candidates, served, kept)[None]
+    ranked = ranked_candidates(name, candidates, served)[None]
     return signals.with_values({"std_top10_cosine": spread(ranked), "head_tail_gap": head_tail_gap(ranked)})
 
 
@@ -175,7 +169,8 @@ def _contradiction(batch: Batch, asked: Asked, settings: Settings) -> FloatArray
 def _kept_texts(batch: Batch, asked: Asked, row: int) -> list[str]:
     if row not in asked.texts:
         raise ValueError(
-            "`texts` must be given with `contradiction`; got None. Pass the text of each passage."
+            f"`{asked.name('texts', row)}` must be given with `contradiction`; got None. "
+            "Pass the text of each passage."
         )
     texts = asked.texts[row]
     return [texts[i] for i in batch.served[row]] if row in batch.served else list(texts)

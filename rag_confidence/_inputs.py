@@ -50,6 +50,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.k_returned)
 
+    def dropped(self, row: int) -> IntArray:
+        """Places of the passages of one query that were dropped."""
+        places = np.arange(self.k_returned[row])
+        return np.setdiff1d(places, self.served[row]) if row in self.served else places[:0]
+
 
 def check_retrieval(query: ArrayLike, passages: ArrayLike, invalid_rows: InvalidRows) -> Batch:
     """One query (d,) and its passages (n, d) as a batch of one."""
@@ -80,8 +85,8 @@ def check_retrievals(
 
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
-    """`value` as a float32 or float64 array; other numbers are widened to float64."""
-    if np.ma.is_masked(value):
+    """`value` as a float32 or float64 array; narrower and whole numbers are widened."""
+    if np.ma.is_masked(value) or (isinstance(value, (list, tuple)) and any(map(np.ma.is_masked, value))):
         raise ValueError(
             f"`{name}` must not hide entries behind a mask; got masked entries. Drop or fill them."
         )
@@ -100,6 +105,8 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
         )
     if array.dtype in (np.float32, np.float64):
         return array
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 
@@ -181,8 +188,13 @@ def _selected(block: Block, chosen: Mask) -> list[Block]:
 
 def _usable(vectors: FloatArray) -> Mask:
     """Rows (...,) that are finite and not zero: nan and inf survive the two reductions."""
-    peak = np.maximum(vectors.max(axis=-1, initial=0.0), -vectors.min(axis=-1, initial=0.0))
-    return np.asarray((peak > 0.0) & (peak < np.inf))
+    peaks = _peaks(vectors)
+    return np.asarray((peaks > 0.0) & (peaks < np.inf))
+
+
+def _peaks(vectors: FloatArray) -> FloatArray:
+    """Largest size of any entry of each row, without a copy of the rows; nan stays nan."""
+    return np.asarray(np.maximum(vectors.max(axis=-1, initial=0.0), -vectors.min(axis=-1, initial=0.0)))
 
 
 def _all_tame(vectors: FloatArray) -> bool:
@@ -196,7 +208,7 @@ def _tamed(vectors: FloatArray) -> FloatArray:
     """Rows of a size that can be squared: a positive factor changes no cosine."""
     if vectors.dtype == np.float32:
         return vectors
-    peaks = np.abs(vectors).max(axis=-1, initial=0.0)
+    peaks = _peaks(vectors)
     wild = ((peaks <= _SMALLEST) | (peaks >= _LARGEST)) & (peaks > 0.0) & (peaks < np.inf)
     if not wild.any():
         return vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def check_texts(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
 
 def entries_of(name: str, value: Any, wanted: str, cure: str) -> tuple[Any, ...]:
     """The entries of a list or another iterable that is no string."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Set, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"`{name}` must be {wanted}; got {type(value).__name__}. {cure}")
     return tuple(value)
 
@@ -133,8 +133,11 @@ def _disorder(name: str, tree: list[int], node: int) -> str:
     )
 
 
-def check_candidates(name: str, candidates: ArrayLike) -> FloatArray:
-    """Cosines (m,) of the whole retrieved list; what cannot be a cosine is refused."""
+def check_candidates(name: str, candidates: ArrayLike, dropped: IntArray) -> FloatArray:
+    """Cosines (m,) of the whole retrieved list; what cannot be a cosine is refused.
+
+    Entries at the places `dropped`, of passages that were no vectors, are left out unseen.
+    """
     try:
         values = numbers(name, candidates).astype(np.float64)
     except TypeError:
@@ -146,6 +149,7 @@ def check_candidates(name: str, candidates: ArrayLike) -> FloatArray:
             f"`{name}` must have shape (m,); got {values.shape}. "
             "Pass the cosines of the whole list, the served passages first."
         )
+    values = np.delete(values, dropped[dropped < len(values)])
     if not (np.abs(values) <= 1.0 + _ROUNDING).all():
         odd = float(values[~(np.abs(values) <= 1.0 + _ROUNDING)][0])
         raise ValueError(
@@ -154,20 +158,17 @@ def check_candidates(name: str, candidates: ArrayLike) -> FloatArray:
     return values
 
 
-def ranked_candidates(
-    name: str, candidates: FloatArray, cosines: FloatArray, kept: IntArray | None
-) -> FloatArray:
-    """Checked `candidates` (m,) in descending order, rounding beyond 1 clipped.
+def ranked_candidates(name: str, candidates: FloatArray, cosines: FloatArray) -> FloatArray:
+    """Checked `candidates` (m,), which must start with the served `cosines` (k,), in descending order.
 
-    They must start with the served `cosines` (k,), or hold them at the places `kept`.
+    Rounding beyond 1 is clipped.
     """
-    places = np.arange(len(cosines)) if kept is None else kept
-    if len(candidates) <= places.max():
+    if len(candidates) < len(cosines):
         raise ValueError(
-            f"`{name}` must have shape (m,) with m at least {int(places.max()) + 1}; got {candidates.shape}. "
+            f"`{name}` must have shape (m,) with m at least {len(cosines)}; got {candidates.shape}. "
             "Pass the cosines of the whole list, the served passages first."
         )
-    apart = np.abs(candidates[places] - cosines).max()
+    apart = np.abs(candidates[: len(cosines)] - cosines).max()
     if apart > _AGREEMENT:
         raise ValueError(
             f"`{name}` must start with the cosines of the served passages; got a difference of {apart:.3g}. "

@@ -36,7 +36,7 @@ class Settings:
     policy: MetricPolicy = DEFAULT_POLICY
     calibrator: Callable[[float], float] | None = None
     perturb: bool = True
-    contradiction: Callable[[Sequence[str]], Any] | None = None
+    contradiction: Callable[[list[str]], Any] | None = None
     embedder: str | None = None
     embedding_backend: Backend = "precomputed"
     invalid_rows: InvalidRows = "raise"
@@ -88,7 +88,9 @@ class Asked:
         return cls(
             texts=_by_position([texts], lambda i, t: check_texts("texts", t, int(batch.k_returned[i]))),
             parents=_by_position([parents], lambda i, p: _tree("parents", p, batch, i)),
-            candidates=_by_position([candidates], lambda i, c: check_candidates("candidates", c)),
+            candidates=_by_position(
+                [candidates], lambda i, c: check_candidates("candidates", c, batch.dropped(i))
+            ),
             questions=_by_position([question], lambda i, q: _question("query_text", q)),
             k_requested=[_requested("k_requested", k_requested)],
             is_batch=False,
@@ -100,9 +102,9 @@ class Asked:
         batch: Batch,
         texts: Sequence[Sequence[str] | None] | None,
         parents: Sequence[Sequence[int | None] | None] | None,
-        candidates: Sequence[ArrayLike | None] | None,
+        candidates: ArrayLike | Sequence[ArrayLike | None] | None,
         questions: Sequence[str | None] | None,
-        k_requested: int | Sequence[int | None] | None,
+        k_requested: int | Sequence[int | None] | IntArray | None,
     ) -> Asked:
         """From the arguments of `score_many`: one entry a query, None where it has none."""
         count = len(batch)
@@ -120,7 +122,9 @@ class Asked:
         return cls(
             texts=_by_position(texts, lambda i, t: check_texts(f"texts[{i}]", t, int(batch.k_returned[i]))),
             parents=_by_position(parents, lambda i, p: _tree(f"parents[{i}]", p, batch, i)),
-            candidates=_by_position(candidates, lambda i, c: check_candidates(f"candidates[{i}]", c)),
+            candidates=_by_position(
+                candidates, lambda i, c: check_candidates(f"candidates[{i}]", c, batch.dropped(i))
+            ),
             questions=_by_position(questions, lambda i, q: _question(f"query_text[{i}]", q)),
             k_requested=[_requested("k_requested", k) for k in wanted],
             is_batch=True,
@@ -136,7 +140,7 @@ def _by_position(entries: Any, check: Callable[[int, Any], Any]) -> dict[int, An
 def _check_length(name: str, entries: Any, count: int) -> None:
     if entries is None:
         return
-    if isinstance(entries, str) or not hasattr(entries, "__len__"):
+    if isinstance(entries, str) or not hasattr(entries, "__len__") or getattr(entries, "ndim", 1) == 0:
         raise TypeError(f"`{name}` must have one entry a query; got {type(entries).__name__}. Pass a list.")
     if len(entries) != count:
         raise ValueError(

@@ -11,14 +11,14 @@ from rag_confidence._assess import assess
 from rag_confidence._assess_one import assess_one
 from rag_confidence._inputs import check_retrieval, check_retrievals
 from rag_confidence._settings import DEFAULT_POLICY, Asked, Settings
-from rag_confidence._types import Backend, InvalidRows, LoopTest
+from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.batch import MetricsBatch
 from rag_confidence.product.metrics import RagConfidenceMetrics
 from rag_confidence.product.policy import MetricPolicy
 
 Calibrator = Callable[[float], float]
-Contradiction = Callable[[Sequence[str]], Any]
+Contradiction = Callable[[list[str]], Any]
 
 
 def score(
@@ -131,12 +131,12 @@ def score_many(
     calibrator: Calibrator | None = None,
     perturb: bool = True,
     *,
-    candidates: Sequence[ArrayLike | None] | None = None,
+    candidates: ArrayLike | Sequence[ArrayLike | None] | None = None,
     query_text: Sequence[str | None] | None = None,
     contradiction: Contradiction | None = None,
     embedder: str | None = None,
     embedding_backend: Backend = "precomputed",
-    k_requested: int | Sequence[int | None] | None = None,
+    k_requested: int | Sequence[int | None] | IntArray | None = None,
     invalid_rows: InvalidRows = "raise",
     duplicate_cosine: float = DUPLICATE_COSINE,
     loops: LoopTest = "off",

@@ -165,7 +165,7 @@ def _compared(scored: Scored, sample: int, seed: int) -> dict[tuple[str, str], l
 
 def _under_gate(batch: MetricsBatch, policy: MetricPolicy) -> FloatArray:
     """The KPI of `batch` if its grounding gate were that of `policy`."""
-    exponent = (policy.grounding_center - batch.signals["mean_top3_cosine"]) / policy.grounding_scale
+    exponent = (policy.grounding_center - batch.signals[policy.match_signal]) / policy.grounding_scale
     return np.asarray(batch.kpi / (batch.topical_grounding / 100.0) / (1.0 + np.exp(exponent)))
 
 

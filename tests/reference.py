@@ -323,13 +323,17 @@ def default_drivers(
     robustness: Callable[[float], float],
     duplicate_cosine: float = 0.995,
 ) -> dict[str, float | None]:
-    """Drivers of a flat list in [0, 1]; None where one passage cannot tell."""
+    """Drivers of a flat list in [0, 1]; None where one passage cannot tell.
+
+    Grounding counts near duplicates each and exact copies once; shape counts both once.
+    """
+    others = [passages[i] for i in distinct_passages(query, passages, 1 - 1e-12)]
     kept = [passages[i] for i in distinct_passages(query, passages, duplicate_cosine)]
     c, g = cosines(query, kept), gram(kept)
     l2 = second_bar(superlevel_bars(c, joint_edges(c, g)))
     several = len(kept) >= 2
     return {
-        "topical_grounding": sigmoid((top_mean(c) - centre) / scale),
+        "topical_grounding": sigmoid((top_mean(cosines(query, others)) - centre) / scale),
         "answer_localization": tau / (l2 + tau),
         "support_cohesion": clip(algebraic_connectivity(g), 0.0, 1.0) if several else None,
         "evidence_consistency": 1 - dirichlet_energy(kept),

@@ -20,7 +20,7 @@ ZERO_LENGTH = 1e-9
 _CACHED = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Barcode:
     """The merge tree of a superlevel filtration, one entry for each vertex.
 

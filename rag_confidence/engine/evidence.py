@@ -67,13 +67,13 @@ def loop_evidence(gram: FloatArray, test: LoopTest, *, seed: int) -> LoopEvidenc
     return _guarded(lambda: _judged_by_rotation(gram, seed))
 
 
-def seed_loop_evidence(gram: FloatArray, life: float) -> LoopEvidence:
-    """Loops as the source counts them: those of at least `life` among the five longest."""
-    if not MIN_POINTS <= len(gram) <= MAX_POINTS_SEED:
+def seed_loop_evidence(unit: FloatArray, life: float) -> LoopEvidence:
+    """Loops of `unit` passages (n, d) as the source counts: of at least `life` among the longest five."""
+    if not MIN_POINTS <= len(unit) <= MAX_POINTS_SEED:
         note = f"loops not assessed: they need {MIN_POINTS} to {MAX_POINTS_SEED} passages"
         return LoopEvidence(note=note)
 
-    return _guarded(lambda: _judged_by_life(gram, life))
+    return _guarded(lambda: _judged_by_life(np.clip(unit @ unit.T, -1.0, 1.0), life))
 
 
 def _judged_by_ratio(gram: FloatArray) -> LoopEvidence:

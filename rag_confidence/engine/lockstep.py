@@ -10,10 +10,20 @@ import numpy as np
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.engine import sheaf, stability
 from rag_confidence.engine.joint import joint_deaths, summarise
-from rag_confidence.engine.relevance import Geometry, canonical, distinct, gram_of_stack, stack
+from rag_confidence.engine.relevance import (
+    EXACT_DUPLICATE,
+    Geometry,
+    canonical,
+    distinct,
+    gram_of_stack,
+    stack,
+    unit_rows,
+)
 from rag_confidence.engine.signals import N_LEADERS, SHAPE_LIMIT, Measured, Signals, scatter
 
 _CHUNK_ENTRIES = 2**18
+_SALT = 0xC0B1E5
+_DIGITS = 12
 _DEGREES = 180.0 / math.pi
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -28,7 +38,10 @@ def measure_many(
     """`measure.measure` for any number of queries (Q, d) and passages (Q, k, d)."""
     geometry, move = block_geometry(queries, passages, directions)
     keep = distinct(geometry.gram, duplicate_cosine)
-    return Measured(_by_length(geometry, keep, move), *_leaders(geometry, keep))
+    signals = _by_length(geometry, keep, move)
+    if not keep.all():
+        signals = signals.with_values({"mean_top3_cosine": _mean_top3(geometry)})
+    return Measured(signals, *_leaders(geometry, keep))
 
 
 def block_geometry(
@@ -49,10 +62,20 @@ def block_geometry(
 
 
 def _best_rows(query: FloatArray, passages: FloatArray) -> IntArray:
-    """Rows of the `SHAPE_LIMIT` passages of highest cosine to one query, ties in served order."""
-    block = stack(query[None], passages[None])[0]
-    norms = np.sqrt(np.einsum("kd,kd->k", block[1:], block[1:]))
-    return np.argsort(-(block[1:] @ block[0]) / norms, kind="stable")[:SHAPE_LIMIT]
+    """Rows of the `SHAPE_LIMIT` passages of highest cosine to one query, exact copies coming last.
+
+    Copies are told by their cosines to the query and to one random direction, which no two other
+    passages share.
+    """
+    unit, _ = unit_rows(passages)
+    probe = np.random.default_rng(_SALT).standard_normal((2, passages.shape[1]))
+    probe[0] = query
+    projected = np.round(unit @ unit_rows(probe)[0].T, _DIGITS)
+    order = np.argsort(-projected[:, 0], kind="stable")
+    _, first = np.unique(projected[order], axis=0, return_index=True)
+    copies = np.ones(len(order), dtype=bool)
+    copies[first] = False
+    return np.concatenate([order[~copies], order[copies]])[:SHAPE_LIMIT]
 
 
 def _geometry(
@@ -84,6 +107,19 @@ def _by_length(geometry: Geometry, keep: Mask, move: FloatArray) -> Signals:
         columns = np.nonzero(keep[rows])[1].reshape(len(rows), n)
         scatter(result, rows, shape_signals(geometry.take(rows, columns), move[rows], keep.shape[1]))
     return result
+
+
+def _mean_top3(geometry: Geometry) -> FloatArray:
+    """Mean of the three best cosines, exact copies counted once.
+
+    Near duplicates count each: which of a chain of them is kept may jump when a cosine moves, and grounding
+    must not fall when a cosine rises.
+    """
+    keep = distinct(geometry.gram, EXACT_DUPLICATE)
+    first = np.argsort(~keep, axis=1, kind="stable")[:, :3]
+    real = np.take_along_axis(keep, first, axis=1)
+    total = np.add.reduce(np.take_along_axis(geometry.cosines, first, axis=1), axis=1, where=real)
+    return np.asarray(total / np.add.reduce(real, axis=1))
 
 
 def _leaders(geometry: Geometry, keep: Mask) -> tuple[IntArray, FloatArray]:

@@ -22,7 +22,7 @@ EXACT_DUPLICATE = 1.0 - 1e-12
 _FLAT_RANGE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """Cosines and Gram matrices of a block of equally long canonical lists.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EngineReport:
     """One retrieval in numbers, without thresholds and verdicts.
 

@@ -49,7 +49,7 @@ SIGNAL_NAMES = (
 _ROW = {name: row for row, name in enumerate(SIGNAL_NAMES)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Signals:
     """A table of named columns, one entry a query; nan means *not assessed*. Nothing is a verdict.
 
@@ -106,7 +106,7 @@ def scatter(target: Signals, rows: IntArray | list[int], source: Signals) -> Non
     target.table[:, rows] = source.table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
     """Signals of a block, and which passages lead each of its lists.
 

@@ -7,6 +7,7 @@ mathematics as `lockstep`, which the tests hold against it, at a third of the pr
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from rag_confidence.engine.signals import N_LEADERS, SIGNAL_NAMES, Measured, Sig
 LONGEST = 64
 """Lists longer than this are faster in lock-step, even alone."""
 
+_TINY = sys.float_info.min
 _UNASSESSED = dict.fromkeys(SIGNAL_NAMES, math.nan)
 
 
@@ -52,10 +54,13 @@ def measure_list(
     block = stack(queries, passages)
     cosines, gram = gram_of_stack(block)
     served = cosines[0].tolist()
-    kept = _distinct(_ranked(served), gram[0], min(duplicate_cosine, EXACT_DUPLICATE))
+    ranked = _ranked(served)
+    kept = _distinct(ranked, gram[0], min(duplicate_cosine, EXACT_DUPLICATE))
     values = [served[place] for place in kept]
+    top = kept if len(kept) == len(served) else _distinct(ranked, gram[0], EXACT_DUPLICATE)
     mutual = gram[0] if kept == list(range(len(served))) else gram[0][np.ix_(kept, kept)]
     found = _UNASSESSED | _shape(values, mutual) | {"n_shape": len(served)}
+    found["mean_top3_cosine"] = _mean([served[place] for place in top[:3]])
     # On a line there is no direction to turn to.
     if directions is not None and block.shape[2] > 1:
         probed = stability.probe_cosines(block, cosines, directions)
@@ -86,7 +91,6 @@ def _shape(values: list[float], gram: FloatArray) -> dict[str, float]:
     energy = max(0.5 - 0.5 * (float(np.add.reduce(gram, axis=None)) - n) / max(n * (n - 1), 1), 0.0)
     found = {
         "max_cosine": best,
-        "mean_top3_cosine": _mean(values[:3]),
         "concentration": _concentration(values),
         "dirichlet_energy": min(energy, 1.0) if n > 1 else 0.0,
         "n_nodes": n,
@@ -132,9 +136,9 @@ def _flip_angle(values: list[float], to_best: list[float]) -> float:
 
 def _concentration(values: list[float]) -> float:
     """See `lockstep.concentration`."""
-    positive = [value for value in values if value > 0.0]
-    if len(values) == 1 or not positive:
+    if len(values) == 1:
         return 0.0
+    positive = [max(value, _TINY) for value in values]
     total = sum(positive)
     entropy = math.log(total) - sum(value * math.log(value) for value in positive) / total
     return min(max(1.0 - entropy / math.log(len(values)), 0.0), 1.0)

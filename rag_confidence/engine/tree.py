@@ -49,7 +49,10 @@ def on_tree(
     child = np.flatnonzero(parents >= 0)
     mutual = np.clip(np.einsum("ed,ed->e", unit[child], unit[parents[child]]), -1.0, 1.0)
     along = cosines[child] - cosines[parents[child]]
-    move = np.nan if directions is None else _movement(unit, query, cosines, barcode, parents, directions)
+    move = np.nan
+    # On a line there is no direction to turn to.
+    if directions is not None and len(query) > 1:
+        move = _movement(unit, query, cosines, barcode, parents, directions)
     values = {
         "second_bar": barcode.second_bar,
         "persistence_margin": barcode.margin,

@@ -21,7 +21,7 @@ _REASONS = np.array([code.value for code in CODES])
 _RISKS = np.array([*(signal.value for signal in SIGNALS), "none"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Context:
     """What was noted on single retrievals of a batch.
 
@@ -38,7 +38,7 @@ class Context:
     texts: Mapping[int, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MetricsBatch:
     """Q assessed retrievals, held as columns.
 

@@ -67,7 +67,9 @@ def check_driver_values(name: str, value: DriverValues | Mapping[str, float], mo
     given = asdict(value) if isinstance(value, DriverValues) else value
     expected = [field.name for field in fields(DriverValues)]
     if set(given) != set(expected):
-        raise ValueError(f"`{name}` must name {', '.join(expected)}; got {sorted(given)}. Give all four.")
+        raise ValueError(
+            f"`{name}` must name {', '.join(expected)}; got {sorted(map(str, given))}. Give all four."
+        )
     return DriverValues(
         **{key: check_number(f"{name}.{key}", given[key], 0.0, most, FIX) for key in expected}
     )

@@ -17,7 +17,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _ROW = {signal: row for row, signal in enumerate(Signal)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drivers:
     """Five signals a query in [0, 1], high is good; nan where one was not assessed.
 

@@ -31,6 +31,10 @@ def supported(leaders: Iterable[tuple[int, float]], texts: Sequence[str] | None)
     )
 
 
+def _named(keys: Iterable[object]) -> str:
+    return ", ".join(sorted(map(str, keys))[:8])
+
+
 def _snippet(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SNIPPET else line[: _SNIPPET - 3].rstrip() + "..."
@@ -89,7 +93,7 @@ class RagConfidenceMetrics:
         odd = set(KEY_NAMES) ^ set(record)
         if odd:
             raise ValueError(
-                f"`record` must have the keys of the JSON contract; got a difference in {sorted(odd)[:8]}. "
+                f"`record` must have the keys of the JSON contract; got a difference in {_named(odd)}. "
                 "Pass a dictionary made by to_dict()."
             )
         for key in KEYS:

@@ -120,7 +120,7 @@ _REASONS: dict[ReasonCode, str] = {
         "{p.grounding_min:g}."
     ),
     ReasonCode.CONFLICTING: (
-        "The sources conflict: contradiction score {f[contradiction]} reaches {p.contradiction_at:g}."
+        "The sources conflict: contradiction score {f[contradiction]:.6g} reaches {p.contradiction_at:g}."
     ),
     ReasonCode.WEAK: (
         "What was found supports an answer too weakly: confidence {f[kpi]:g} is below {p.review_at:g}; "
@@ -185,7 +185,7 @@ def _row(label: str, value: float, words: str) -> str:
 def _contradiction(record: Mapping[str, Any]) -> str:
     if not record["contradiction_assessed"]:
         return "contradiction not assessed: embeddings cannot see it; pass contradiction="
-    return f"contradiction score: {record['signals.contradiction']}"
+    return f"contradiction score: {record['signals.contradiction']:.6g}"
 
 
 def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, update_wrapper
 from types import MethodType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,14 @@ from rag_confidence.product.constants import (
 from rag_confidence.product.grounding import fit_gate
 
 
+class _Fit(Protocol):
+    """`MetricPolicy.fit_grounding` bound to a policy."""
+
+    def __call__(
+        self, on_topic: ArrayLike, off_topic: ArrayLike, *, off_topic_cost: float = 3.0
+    ) -> MetricPolicy: ...
+
+
 class _OnClassToo:
     """A method that can be called on the class, where the default policy stands in for `self`."""
 
@@ -36,7 +44,7 @@ class _OnClassToo:
         self._method = method
         update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, policy: MetricPolicy | None, owner: type[MetricPolicy]) -> Callable[..., MetricPolicy]:
+    def __get__(self, policy: MetricPolicy | None, owner: type[MetricPolicy]) -> _Fit:
         return MethodType(self._method, owner() if policy is None else policy)
 
 
@@ -67,7 +75,7 @@ class MetricPolicy:
         Flip angle in degrees at which query robustness is one half.
     weights, floors : DriverValues
         Weight of each driver in the KPI (renormalised over those assessed), and the value below which
-        a driver alone asks for review. A mapping with the four names is accepted.
+        a driver alone asks for review.
     kpi_cuts, confidence_cuts, grounding_cuts, localization_cuts, cohesion_cuts, consistency_cuts, \
 robustness_cuts : tuple of float
         Lower ends of the bands, descending.
@@ -215,7 +223,7 @@ robustness_cuts : tuple of float
     @cached_property
     def floor_column(self) -> FloatArray:
         """`signal_floors` as an array of shape (5, 1)."""
-        return np.array([*self.signal_floors.values()])[:, None]
+        return _column(self.signal_floors.values())
 
     @cached_property
     def unit_weights(self) -> tuple[float, ...]:
@@ -226,10 +234,17 @@ robustness_cuts : tuple of float
     @cached_property
     def weight_column(self) -> FloatArray:
         """`unit_weights` as an array of shape (4, 1)."""
-        return np.array(self.unit_weights)[:, None]
+        return _column(self.unit_weights)
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of every constant: equal for equal policies."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _column(values: Iterable[float]) -> FloatArray:
+    """A read-only (n, 1) array: a policy may be shared by threads."""
+    column = np.array([*values])[:, None]
+    column.flags.writeable = False
+    return column

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -420,3 +421,50 @@ def test_the_seed_policy_claims_no_cap_it_does_not_apply() -> None:
     m = score(rows[0], rows, policy=MetricPolicy.seed(), perturb=False)
     assert m.to_dict()["evidence.n_nodes"] == 514
     assert not any("shape measured on the 512" in note for note in m.warnings)
+
+
+def test_a_rising_cosine_never_lowers_grounding_in_a_chain_of_near_duplicates() -> None:
+    """B resembles A and C, which do not resemble each other: whoever is kept, grounding grows with B."""
+    top, apart = np.arccos(0.7), np.radians(5.3) / np.sin(np.arccos(0.7))
+
+    def at(turn: float, height: float) -> list[float]:
+        return [np.sin(height) * np.cos(turn), np.sin(height) * np.sin(turn), np.cos(height)]
+
+    far = at(2.0, np.arccos(0.1))
+    found = [
+        score([0.0, 0.0, 1.0], [at(-apart, top), at(0.0, np.arccos(b)), at(apart, np.arccos(0.699)), far])
+        for b in (0.6995, 0.7, 0.7005)
+    ]
+    levels = [m.to_dict()["signals.topical_grounding"] for m in found]
+    assert levels == sorted(levels)
+    assert len({m.to_dict()["effective_k"] for m in found}) == 2
+
+
+def test_copies_do_not_use_up_the_cap() -> None:
+    """Exact duplicates change nothing but counts, also where there are more than the shape is measured on."""
+    rng = np.random.default_rng(3)
+    query, rows = rng.standard_normal(16), rng.standard_normal((20, 16))
+    plain, many = score(query, rows).to_dict(), score(query, np.repeat(rows, 60, axis=0)).to_dict()
+    assert many["effective_k"] == plain["effective_k"] == 20
+    for key in ("kpi", "signals.lambda_2", "signals.head_tail_gap", "signals.mean_top3_cosine"):
+        assert many[key] == pytest.approx(plain[key], abs=1e-9)
+
+
+def test_a_tree_on_a_line_has_no_direction_to_turn_to() -> None:
+    """With one dimension the movement is not assessed, and nothing warns."""
+    record = score([1.0], [[1.0], [2.0]], parents=[None, 0]).to_dict()
+    assert record["evidence.stability_move"] is None
+
+
+def test_threads_share_policies_and_probes() -> None:
+    """The same calls from eight threads at once give the same records."""
+    rng = np.random.default_rng(5)
+    query, rows = rng.standard_normal(32), rng.standard_normal((60, 12, 32))
+    policy = MetricPolicy(answer_at=66)
+
+    def record(passages: np.ndarray) -> dict[str, object]:
+        return score(query, passages, policy=policy, seed=7).to_dict()
+
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(record, rows))
+    assert together == [record(passages) for passages in rows]

@@ -321,12 +321,13 @@ def test_single_and_batch_agree_on_what_is_valid(good: int, bad: int, value: flo
 
 
 def test_numbers_keeps_float32_and_float64() -> None:
-    """Arrays that are fit already are not copied; others are widened to float64."""
+    """Arrays that are fit already are not copied; others are widened, half precision to single."""
     for dtype in (np.float32, np.float64):
         array = np.ones(3, dtype=dtype)
         assert numbers("x", array) is array
-    for dtype in (np.float16, np.int8, np.uint64):
+    for dtype in (np.int8, np.uint64):
         assert numbers("x", np.ones(3, dtype=dtype)).dtype == np.float64
+    assert numbers("x", np.ones(3, dtype=np.float16)).dtype == np.float32
 
 
 def test_an_object_that_breaks_on_conversion_is_refused_in_one_line() -> None:

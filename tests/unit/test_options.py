@@ -212,7 +212,9 @@ SERVED = np.array([0.9, 0.7])
 
 def candidates(values: Any, kept: Any = None) -> Any:
     """The check with two served passages."""
-    return ranked_candidates("candidates", check_candidates("candidates", values), SERVED, kept)
+    served = len(SERVED) if kept is None else max(kept) + 1
+    dropped = np.array([] if kept is None else sorted(set(range(served)) - set(kept)), dtype=int)
+    return ranked_candidates("candidates", check_candidates("candidates", values, dropped), SERVED)
 
 
 def test_candidates_are_sorted_and_clipped() -> None:
@@ -222,8 +224,8 @@ def test_candidates_are_sorted_and_clipped() -> None:
 
 
 def test_candidates_agree_with_the_kept_passages() -> None:
-    """Served passages that were dropped are not compared."""
-    assert candidates([0.2, 0.9, -0.4, 0.7], np.array([1, 3])).tolist() == [0.9, 0.7, 0.2, -0.4]
+    """Entries of passages that were dropped are left out unseen."""
+    assert candidates([math.nan, 0.9, 7.0, 0.7, -0.4], np.array([1, 3])).tolist() == [0.9, 0.7, -0.4]
 
 
 @pytest.mark.parametrize("odd", [1.02, -1.02, math.nan, math.inf, 5.3])

@@ -90,7 +90,7 @@ def test_batches_are_copied_and_pickled(twin: Callable[[Any], Any], used: bool) 
 
 def test_contradiction_needs_texts_only_where_there_are_passages() -> None:
     """The fixture gives texts to all but one query that has passages."""
-    with pytest.raises(ValueError, match="`texts` must be given"):
+    with pytest.raises(ValueError, match=r"`texts\[4\]` must be given"):
         score_many(QUERIES, GROUPS, TEXTS, contradiction=lambda texts: 0.1)
 
 
