@@ -51,7 +51,7 @@ def plot_relevance(report: EngineReport, ax: Axes | None = None) -> Axes:
     step = _step(len(order), _LABELS_ACROSS)
     ax.set_xticks(ranks[::step], [str(place) for place in report.nodes[order][::step]])
     distinct, served = int(report.signals["effective_k"][0]), int(report.signals["n_shape"][0])
-    ax.set(title=f"Relevance: {distinct} of {served} passages distinct")
+    ax.set(title=f"Relevance: {distinct} distinct of {served} passages measured")
     ax.set(xlabel="passage, best first", ylabel="cosine to the query")
     ax.legend(loc="best", fontsize="small")
     return ax

@@ -49,10 +49,12 @@ MEANINGS = {
 }
 
 
-def text(report: EngineReport, source: str, same: dict[int, int], texts: Sequence[str] = ()) -> str:
+def text(
+    report: EngineReport, source: str, same: dict[int, int], served: int, texts: Sequence[str] = ()
+) -> str:
     """The report for people, section by section."""
     parts = {
-        "Retrieval": [source, counts(report, same)],
+        "Retrieval": [source, counts(report, same, served)],
         "Cosines to the query": list(cosine_lines(report, same, texts)),
         "Barcode: from death (left) to birth (right)": list(bar_lines(report)),
         "Merge tree": list(tree_lines(report)),
@@ -76,10 +78,12 @@ def values(report: EngineReport) -> dict[str, float | None]:
     }
 
 
-def counts(report: EngineReport, same: dict[int, int]) -> str:
+def counts(report: EngineReport, same: dict[int, int], served: int) -> str:
     """How many passages were served, and what became of them."""
     kind = "a flat list" if report.parents is None else "a tree"
-    return f"{len(report.nodes) + len(same)} passages as {kind}, {len(same)} left out"
+    beyond = served - len(report.nodes) - len(same)
+    tail = f", {beyond} beyond the best that are measured" if beyond else ""
+    return f"{served} passages as {kind}, {len(same)} left out{tail}"
 
 
 def measured(name: str, value: float | None, words: str) -> str:

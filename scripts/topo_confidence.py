@@ -25,6 +25,7 @@ from _report_text import record, text
 
 from rag_confidence import EngineReport, plots, report_from_embeddings
 from rag_confidence._optional import require
+from rag_confidence.engine.relevance import DUPLICATE_COSINE
 
 PANELS = [["relevance", "barcode"], ["tree", "graph"], ["betti", "graph"]]
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(record(report, found.source, same))
     else:
-        print(text(report, found.source, same, found.texts))
+        print(text(report, found.source, same, len(found.passages), found.texts))
     return 0
 
 
@@ -130,7 +131,6 @@ def lines(path: Path) -> list[str]:
 
 def made_up() -> Retrieval:
     """Seeded vectors in two groups, with a near copy of the best passage and a stray one."""
-    # A seed that no caller passes: the probe draws its directions from default_rng(seed).
     rng = np.random.default_rng([2026, 0])
     query, *groups = rng.standard_normal((3, 64))
     near = query + groups[0] + 0.5 * rng.standard_normal((5, 64))
@@ -153,10 +153,11 @@ def parents(path: Path | None) -> list[int | None] | None:
 
 
 def copies(report: EngineReport, found: Retrieval) -> dict[int, int]:
-    """For each passage that the report leaves out, the one in it that it resembles most."""
+    """For each near duplicate that the report leaves out, the passage in it that it resembles most."""
     unit = unit_rows(np.asarray(found.passages, dtype=np.float64))
     left_out = sorted(set(range(len(unit))) - set(report.nodes.tolist()))
-    return {row: int(report.nodes[np.argmax(unit[report.nodes] @ unit[row])]) for row in left_out}
+    nearest = {row: unit[report.nodes] @ unit[row] for row in left_out}
+    return {row: int(report.nodes[c.argmax()]) for row, c in nearest.items() if c.max() > DUPLICATE_COSINE}
 
 
 def draw(report: EngineReport, path: Path) -> None:

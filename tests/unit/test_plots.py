@@ -176,7 +176,7 @@ def test_the_relevance_plot_counts_near_duplicates() -> None:
     query, passages = vectors(4)
     report = report_from_embeddings(query, np.vstack([passages, passages[:2]]))
     ax = plots.plot_relevance(report, new_axes())
-    assert "4 of 6 passages distinct" in ax.get_title()
+    assert "4 distinct of 6 passages measured" in ax.get_title()
     assert [text.get_text() for text in ax.get_xticklabels()] == [str(place) for place in report.nodes]
 
 
