@@ -27,6 +27,11 @@ from rag_confidence import MetricPolicy, RagConfidenceMetrics, score
 PROJECT = Path(__file__).resolve().parents[1]
 CANDIDATES = 50
 SNIPPET_CHARACTERS = 100
+FEW = 20
+FEW_WARNING = (
+    f"Fewer than {FEW} passages: the gate is coarse, and at most half of the text is retrieved.",
+    "With so little text, cohesion and consistency describe the whole of it more than the question.",
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ def ask(options: argparse.Namespace) -> Answer:
     question = embed([options.question])[0]
     hits = nearest(question, vectors, max(options.k, CANDIDATES))
     sample = grounding_sample(corpus.passages, vectors, embed, min(TOP, options.k))
-    policy = MetricPolicy.fit_grounding(sample.on_topic, sample.off_topic)
-    served = hits.first(options.k)
+    policy = gate(sample, len(corpus.passages))
+    served = hits.first(min(options.k, max(1, len(corpus.passages) // 2)))
     metrics = score(
         question,
         vectors[served.rows],
@@ -106,6 +111,17 @@ def ask(options: argparse.Namespace) -> Answer:
         seed=options.seed,
     )
     return Answer(corpus, served, sample, policy, metrics)
+
+
+def gate(sample: GroundingSample, n_passages: int) -> MetricPolicy:
+    """The gate fitted to the text, or one sentence about why it cannot be."""
+    try:
+        return MetricPolicy.fit_grounding(sample.on_topic, sample.off_topic)
+    except ValueError as error:
+        raise ValueError(
+            f"the text is too short or too mixed to fit the grounding gate on ({n_passages} passages): its "
+            "own sentences are hardly nearer to it than everyday questions. Add text on its subjects."
+        ) from error
 
 
 def read(folder: Path | None) -> Corpus:
@@ -143,6 +159,7 @@ def done(answer: Answer) -> str:
             "left out)",
             f"  and {len(sample.off_topic)} of {len(EVERYDAY_QUESTIONS)} everyday questions, "
             "those that it does not cover.",
+            *(FEW_WARNING if len(corpus.passages) < FEW else ()),
         )
     )
 

@@ -38,7 +38,7 @@ class Context:
     texts: Mapping[int, tuple[str, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MetricsBatch:
     """Q assessed retrievals, held as columns.
 
@@ -72,6 +72,11 @@ class MetricsBatch:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def __repr__(self) -> str:
+        words, counts = np.unique(self.verdict, return_counts=True)
+        tally = ", ".join(f"{count} {word}" for word, count in zip(words, counts, strict=True))
+        return f"MetricsBatch({len(self)} retrievals: {tally or 'none'})"
 
     @overload
     def __getitem__(self, index: int) -> RagConfidenceMetrics: ...

@@ -46,6 +46,11 @@ def fit_gate(
     """Centre, scale and number of cosines of the gate; see `MetricPolicy.fit_grounding`."""
     on, off = _cosines("on_topic", on_topic), _cosines("off_topic", off_topic)
     if on.ndim == off.ndim == 2:
+        if min(on.shape[1], 3) != min(off.shape[1], 3):
+            raise ValueError(
+                f"`off_topic` must have rows as long as `on_topic`; got {off.shape[1]} and {on.shape[1]}. "
+                "Retrieve as many passages for both."
+            )
         top = (
             1
             if _separation(_match(on, 1), _match(off, 1)) > _separation(_match(on, 3), _match(off, 3))

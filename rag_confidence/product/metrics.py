@@ -90,11 +90,12 @@ class RagConfidenceMetrics:
                 f"`record` must have schema_version {SCHEMA_VERSION!r}; got {version!r}. "
                 "Read it with the version of rag-confidence that wrote it."
             )
-        odd = set(KEY_NAMES) ^ set(record)
-        if odd:
+        missing, unknown = set(KEY_NAMES) - set(record), set(record) - set(KEY_NAMES)
+        if missing or unknown:
+            got = f"missing: {_named(missing) or 'none'}; unknown: {_named(unknown) or 'none'}"
             raise ValueError(
-                f"`record` must have the keys of the JSON contract; got a difference in {_named(odd)}. "
-                "Pass a dictionary made by to_dict()."
+                f"`record` must have the keys of the JSON contract; got {got}. "
+                'Keep a to_dict() whole, under a key of its own: {"time": ..., "rag": m.to_dict()}.'
             )
         for key in KEYS:
             check_value(key, record[key.name])

@@ -166,6 +166,8 @@ def narrative(
         f"  weakest signal: {record['primary_risk'].replace('_', ' ')}",
         f"  {_contradiction(record)}",
     ]
+    if record["policy_fingerprint"] == MetricPolicy().fingerprint:
+        lines.append("  grounding gate not fitted to your embedder: see MetricPolicy.fit_grounding")
     lines += [f"  note: {warning}" for warning in record["warnings"]]
     lines += _support(passages)
     return "\n".join(lines)

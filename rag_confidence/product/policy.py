@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, update_wrapper
 from types import MethodType
 from typing import Any, Literal, Protocol
@@ -190,6 +190,25 @@ robustness_cuts : tuple of float
         cost = check_number("off_topic_cost", off_topic_cost, 1e-3, 1e3, "3 is the default.")
         center, scale, top = fit_gate(on_topic, off_topic, cost, self.grounding_top)
         return replace(self, grounding_center=center, grounding_scale=scale, grounding_top=top)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every constant as plain values, ready for JSON: fit once, and load where you serve."""
+        plain = asdict(self)
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in plain.items()}
+
+    @classmethod
+    def from_dict(cls, constants: Mapping[str, Any]) -> MetricPolicy:
+        """The policy that `to_dict` wrote.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For unknown names, and for constants that cannot be meant.
+        """
+        odd = sorted(map(str, set(constants) - {field.name for field in fields(cls)}))
+        if odd:
+            raise ValueError(f"`constants` must be a policy's to_dict(); got the names {odd[:8]}. Drop them.")
+        return cls(**constants)
 
     @cached_property
     def match_signal(self) -> str:

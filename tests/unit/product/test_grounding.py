@@ -61,7 +61,9 @@ def test_the_three_best_of_each_row_count() -> None:
     high, low = rng.uniform(0.5, 0.9, (30, 7)), rng.uniform(0.1, 0.3, (30, 7))
     wanted = fit_gate(np.sort(high)[:, -3:].mean(axis=1), np.sort(low)[:, -3:].mean(axis=1), 3.0, 3)
     assert fit_gate(high, low, 3.0, 3) == pytest.approx(wanted)
-    assert fit_gate(high[:, :2], low[:, :1], 3.0, 3)[0] > 0.0
+    assert fit_gate(high[:, :2], low[:, :2], 3.0, 3)[0] > 0.0
+    with pytest.raises(ValueError, match=r"^`off_topic` must have rows as long"):
+        fit_gate(high[:, :2], low[:, :1], 3.0, 3)
 
 
 @pytest.mark.parametrize("start", [1, 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from collections.abc import Callable
@@ -250,3 +251,14 @@ def test_a_higher_cost_never_lowers_the_centre(seed: int, cost: float, factor: f
             return float(np.median(high))
 
     assert centre(cost * factor) >= centre(cost)
+
+
+def test_a_policy_survives_json() -> None:
+    """What was fitted offline is loaded where it serves: equal, with the same fingerprint."""
+    fitted = MetricPolicy(answer_at=70, weights=DriverValues(1, 2, 3, 4)).fit_grounding(
+        np.linspace(0.5, 0.9, 40), np.linspace(0.1, 0.3, 40)
+    )
+    loaded = MetricPolicy.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert (loaded, loaded.fingerprint) == (fitted, fitted.fingerprint)
+    with pytest.raises(ValueError, match=r"^`constants` must be"):
+        MetricPolicy.from_dict({"answer_att": 70})
