@@ -375,7 +375,7 @@ def test_inputs_are_left_alone() -> None:
 @pytest.mark.needs_extra("topology")
 @given(generic_retrievals(max_n=7, dimensions=(3, 8)), st.sampled_from(["ratio", "surrogate"]))
 def test_loops_are_evidence_only(r: Retrieval, loops: str) -> None:
-    """Whatever test of loops is run, KPI, signals and verdict are the same, to the rounding of two kernels."""
+    """Whatever test of loops is run, KPI, signals and verdict are the same, to rounding."""
     plain, looped = assess(r), assess(r, loops=loops)
     assert_same(plain, looped, 1e-12)
     assert near_a_cut(plain) or (plain.verdict, plain.reason_code) == (looped.verdict, looped.reason_code)
