@@ -58,7 +58,7 @@ def measure_list(
     kept = _distinct(ranked, gram[0], min(duplicate_cosine, EXACT_DUPLICATE))
     values = [served[place] for place in kept]
     top = kept if len(kept) == len(served) else _distinct(ranked, gram[0], EXACT_DUPLICATE)
-    mutual = gram[0] if kept == list(range(len(served))) else gram[0][np.ix_(kept, kept)]
+    mutual = gram[0] if kept == list(range(len(served))) else gram[0].take(kept, axis=0).take(kept, axis=1)
     found = _UNASSESSED | _shape(values, mutual) | {"n_shape": len(served)}
     found["mean_top3_cosine"] = _mean([served[place] for place in top[:3]])
     # On a line there is no direction to turn to.
@@ -99,10 +99,11 @@ def _shape(values: list[float], gram: FloatArray) -> dict[str, float]:
     found |= _bars(values, gram)
     if n == 1:
         return found | {"conditioned_energy": 0.0}
-    along_query = 0.5 * n / (n - 1) * _variance(values)
+    variance = _variance(values)
+    along_query = 0.5 * n / (n - 1) * variance
     found["conditioned_energy"] = max(found["dirichlet_energy"] - along_query, 0.0)
     found["top_gap"] = best - values[1]
-    found["std_top10_cosine"] = math.sqrt(_variance(values[:10]))
+    found["std_top10_cosine"] = math.sqrt(_variance(values[:10]) if n > 10 else variance)
     found["lambda_2"] = float(algebraic_connectivity(gram))
     found["flip_angle"] = _flip_angle(values, gram[0].tolist())
     if n >= 20:
@@ -130,7 +131,7 @@ def _flip_angle(values: list[float], to_best: list[float]) -> float:
     """See `stability.flip_angle`, in degrees."""
     best = values[0]
     rivals = zip(values[1:], to_best[1:], strict=True)
-    ratio = min((best - value) / math.sqrt(2.0 - 2.0 * mutual) for value, mutual in rivals)
+    ratio = min([(best - value) / math.sqrt(2.0 - 2.0 * mutual) for value, mutual in rivals])
     return math.degrees(math.asin(min(ratio, 1.0)))
 
 
@@ -140,7 +141,7 @@ def _concentration(values: list[float]) -> float:
         return 0.0
     positive = [max(value, _TINY) for value in values]
     total = sum(positive)
-    entropy = math.log(total) - sum(value * math.log(value) for value in positive) / total
+    entropy = math.log(total) - sum([value * math.log(value) for value in positive]) / total
     return min(max(1.0 - entropy / math.log(len(values)), 0.0), 1.0)
 
 
@@ -150,4 +151,4 @@ def _mean(values: Sequence[float]) -> float:
 
 def _variance(values: Sequence[float]) -> float:
     middle = _mean(values)
-    return sum((value - middle) ** 2 for value in values) / len(values)
+    return sum([(value - middle) ** 2 for value in values]) / len(values)

@@ -164,6 +164,13 @@ def shown(value: float | None, cuts: tuple[float, ...]) -> float | None:
     """
     if value is None:
         return None
+    # Nearly always no cut is near; this runs six times a call.
+    plain = round(value, 1)
+    for cut in cuts:
+        if (plain >= cut) != (value >= cut):
+            break
+    else:
+        return plain
     for digits in range(1, 16):
         rounded = round(value, digits)
         for candidate in (rounded, round(rounded - 10.0**-digits, digits)):
