@@ -24,9 +24,7 @@ from rag_confidence._options import (
 )
 from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
-from rag_confidence.product.policy import MetricPolicy
-
-DEFAULT_POLICY = MetricPolicy()
+from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from rag_confidence._assess import assess
 from rag_confidence._assess_one import assess_one
 from rag_confidence._inputs import check_retrieval, check_retrievals
-from rag_confidence._settings import DEFAULT_POLICY, Asked, Settings
+from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.batch import MetricsBatch
 from rag_confidence.product.metrics import RagConfidenceMetrics
-from rag_confidence.product.policy import MetricPolicy
+from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
 
 Calibrator = Callable[[float], float]
 Contradiction = Callable[[list[str]], Any]

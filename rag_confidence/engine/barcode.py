@@ -205,9 +205,14 @@ def star_barcode(values: FloatArray, root_value: float) -> Barcode:
     It is here for `MetricPolicy.seed()`, not because it carries information.
     """
     vertices = np.concatenate([[root_value], values])
-    parents = np.zeros(len(vertices), dtype=np.intp)
+    return tree_barcode(vertices, star_parents(len(vertices)))
+
+
+def star_parents(n: int) -> IntArray:
+    """Parents (n,) of a star: vertex 0 is the root of all others."""
+    parents = np.zeros(n, dtype=np.intp)
     parents[0] = -1
-    return tree_barcode(vertices, parents)
+    return parents
 
 
 def elder_rule(values: FloatArray, tails: IntArray, heads: IntArray, weights: FloatArray) -> Barcode:

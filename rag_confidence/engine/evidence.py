@@ -17,6 +17,7 @@ from rag_confidence.engine.loops import (
     rips_loops,
     rotation_test,
 )
+from rag_confidence.engine.relevance import chords
 from rag_confidence.engine.signals import Signals
 
 _AMONG = 5
@@ -72,12 +73,11 @@ def seed_loop_evidence(unit: FloatArray, life: float) -> LoopEvidence:
     if not MIN_POINTS <= len(unit) <= MAX_POINTS_SEED:
         note = f"loops not assessed: they need {MIN_POINTS} to {MAX_POINTS_SEED} passages"
         return LoopEvidence(note=note)
-
     return _guarded(lambda: _judged_by_life(np.clip(unit @ unit.T, -1.0, 1.0), life))
 
 
 def _judged_by_ratio(gram: FloatArray) -> LoopEvidence:
-    loops = rips_loops(_chords(gram))
+    loops = rips_loops(chords(gram))
     return _evidence(loops, ratio_loops(loops), len(loops.bars))
 
 
@@ -87,7 +87,7 @@ def _judged_by_rotation(gram: FloatArray, seed: int) -> LoopEvidence:
 
 
 def _judged_by_life(gram: FloatArray, life: float) -> LoopEvidence:
-    loops = rips_loops(_chords(gram))
+    loops = rips_loops(chords(gram))
     return _evidence(loops, loops.count_long(life, _AMONG), min(len(loops.bars), _AMONG))
 
 
@@ -98,10 +98,6 @@ def _evidence(loops: Loops, real: int, counted: int) -> LoopEvidence:
         loop_life=loops.longest_life,
         loop_ratio=float(loops.ratios.max()) if len(loops.bars) else np.nan,
     )
-
-
-def _chords(gram: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * gram, 0.0)))
 
 
 def _guarded(judge: Callable[[], LoopEvidence]) -> LoopEvidence:

@@ -129,6 +129,11 @@ def diagonal(matrices: FloatArray) -> FloatArray:
     return matrices.reshape(count, n * n)[:, :: n + 1]
 
 
+def chords(gram: FloatArray) -> FloatArray:
+    """Distances sqrt(2 - 2 G) between unit passages, from their mutual cosines."""
+    return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * gram, 0.0)))
+
+
 def canonical(cosines: FloatArray, gram: FloatArray) -> Geometry:
     """The same passages in descending order of cosine, ties in served order."""
     if (cosines[:, :-1] >= cosines[:, 1:]).all():

@@ -10,6 +10,7 @@ import numpy as np
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.barcode import Barcode
 from rag_confidence.engine.curvature import forman_curvature, tree_curvature
+from rag_confidence.engine.relevance import chords
 from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
 from rag_confidence.engine.stability import movement_bound
 
@@ -59,7 +60,7 @@ class EngineReport:
     @property
     def distances(self) -> FloatArray:
         """Chordal distances sqrt(2 - 2 G) between the nodes, shape (m, m)."""
-        return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * self.gram, 0.0)))
+        return chords(self.gram)
 
     @property
     def curvature(self) -> FloatArray:

@@ -10,7 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
-from rag_confidence.engine.barcode import Barcode, dominance, fragmentation, margin, tree_barcode
+from rag_confidence.engine.barcode import (
+    Barcode,
+    dominance,
+    fragmentation,
+    margin,
+    star_parents,
+    tree_barcode,
+)
 from rag_confidence.engine.lockstep import concentration
 from rag_confidence.engine.matching import bottleneck
 from rag_confidence.engine.relevance import min_max
@@ -37,13 +44,13 @@ def seed_signals(
     Parameters
     ----------
     flat : Signals
-        What `signals.measure` says; columns that the source does not have are kept.
+        What `measure.measure` says; columns that the source does not have are kept.
     query : ndarray, shape (d,)
     passages : ndarray, shape (n, d)
     parents : ndarray of int, shape (n,), optional
         Of a tree; without it the passages hang off their mean.
     jitter_seed : int, optional
-        Seed of the eight jittered queries; without it, and for more than `tree.MOST_MATCHED` nodes,
+        Seed of the eight jittered queries; without it, and for more than `signals.MOST_MATCHED` nodes,
         `stability_move` is not assessed.
 
     Returns
@@ -86,9 +93,7 @@ def _nodes(passages: FloatArray, parents: IntArray | None) -> tuple[FloatArray, 
     rows = np.asarray(passages, dtype=np.float64)
     if parents is not None:
         return rows, parents
-    star = np.zeros(len(rows) + 1, dtype=np.intp)
-    star[0] = -1
-    return np.concatenate([rows.mean(axis=0)[None], rows]), star
+    return np.concatenate([rows.mean(axis=0)[None], rows]), star_parents(len(rows) + 1)
 
 
 def _unit(rows: FloatArray) -> FloatArray:

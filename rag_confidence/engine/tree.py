@@ -28,7 +28,7 @@ def on_tree(
     Parameters
     ----------
     flat : Signals
-        What `signals.measure` says of the same passages as a flat list, one entry a column.
+        What `measure.measure` says of the same passages as a flat list, one entry a column.
     query : ndarray, shape (d,)
     passages : ndarray, shape (n, d)
         The nodes.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_confidence._types import ReasonCode, Signal, Verdict
-from rag_confidence.product.policy import MetricPolicy
+from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
 
 ACTIONS: dict[Verdict, str] = {
     Verdict.ANSWER: "serve the answer",
@@ -166,7 +166,7 @@ def narrative(
         f"  weakest signal: {record['primary_risk'].replace('_', ' ')}",
         f"  {_contradiction(record)}",
     ]
-    if record["policy_fingerprint"] == MetricPolicy().fingerprint:
+    if record["policy_fingerprint"] == DEFAULT_POLICY.fingerprint:
         lines.append("  grounding gate not fitted to your embedder: see MetricPolicy.fit_grounding")
     lines += [f"  note: {warning}" for warning in record["warnings"]]
     lines += _support(passages)

@@ -267,3 +267,6 @@ def _column(values: Iterable[float]) -> FloatArray:
     column = np.array([*values])[:, None]
     column.flags.writeable = False
     return column
+
+
+DEFAULT_POLICY = MetricPolicy()
