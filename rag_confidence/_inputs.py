@@ -86,10 +86,7 @@ def check_retrievals(
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
     """`value` as a float32 or float64 array; narrower and whole numbers are widened."""
-    if np.ma.is_masked(value) or (isinstance(value, (list, tuple)) and any(map(np.ma.is_masked, value))):
-        raise ValueError(
-            f"`{name}` must not hide entries behind a mask; got masked entries. Drop or fill them."
-        )
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -109,6 +106,14 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
         return array.astype(np.float32)
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
+
+
+def refuse_masked(name: str, value: ArrayLike) -> None:
+    """Refuse a masked array, or a list that holds masked entries: NumPy would read what lies beneath."""
+    if np.ma.is_masked(value) or (isinstance(value, (list, tuple)) and any(map(np.ma.is_masked, value))):
+        raise ValueError(
+            f"`{name}` must not hide entries behind a mask; got masked entries. Drop or fill them."
+        )
 
 
 def _groups(queries: FloatArray, passages: FloatArray | Sequence[ArrayLike]) -> list[Group]:

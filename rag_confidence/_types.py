@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -26,8 +28,16 @@ class Verdict(StrEnum):
     ESCALATE = "ESCALATE"
 
 
+class Decision(StrEnum):
+    """What a conformal gate decides on a retrieval."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+    ABSTAIN = "abstain"
+
+
 class ReasonCode(StrEnum):
-    """The row of the verdict table that decided."""
+    """The row of the verdict table, or the outcome of the gate, that decided."""
 
     NO_PASSAGES = "no_passages"
     DEGENERATE_QUERY = "degenerate_query"
@@ -38,6 +48,12 @@ class ReasonCode(StrEnum):
     DRIVER_FLOOR = "driver_floor"
     SHAPE_ONLY = "shape_only"
     HEALTHY = "healthy"
+    GATE_ACCEPT = "gate_accept"
+    GATE_REJECT = "gate_reject"
+    GATE_AMBIGUOUS = "gate_ambiguous"
+    GATE_EMPTY_SET = "gate_empty_set"
+    GATE_UNFIT_GROUP = "gate_unfit_group"
+    GATE_INFINITE = "gate_infinite"
 
 
 class Signal(StrEnum):
@@ -48,3 +64,98 @@ class Signal(StrEnum):
     SUPPORT_COHESION = "support_cohesion"
     EVIDENCE_CONSISTENCY = "evidence_consistency"
     QUERY_ROBUSTNESS = "query_robustness"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How scores were made: hashes and names that are compared for equality, never read.
+
+    Attributes
+    ----------
+    policy, profile, model, embedder, backend : str or None
+        Fingerprint of the policy, of the corpus profile and of the learned model, name of the embedder,
+        and where the vectors came from; None where there is none.
+    """
+
+    policy: str | None = None
+    profile: str | None = None
+    model: str | None = None
+    embedder: str | None = None
+    backend: str | None = None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Provenance:
+        """Of the KPI in a record that `RagConfidenceMetrics.to_dict` wrote."""
+        return cls(
+            policy=record["policy_fingerprint"],
+            embedder=record["embedder"],
+            backend=record["evidence.embedding_backend"],
+        )
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The five entries as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is bounded, under which assumption, by which data, and what is not claimed.
+
+    Attributes
+    ----------
+    kind : str
+        "marginal", "pac", "selective_risk", "joint" or "none"; "none" claims nothing.
+    holds : bool
+        Whether anything is claimed.
+    event : str
+        The error whose probability is bounded.
+    bound : float or None
+        The bound on that probability; None when nothing is claimed.
+    conditioning : str
+        Given what, and averaged over what, the bound holds.
+    assumption : str
+        What must be true of the new score and the calibration set.
+    alpha, alpha_reject, delta : float or None
+        Levels of a false ACCEPT and of a false REJECT, and the chance that an unlucky calibration set
+        breaks them.
+    n0, n1 : int
+        Insufficient and sufficient rows that the thresholds rest on.
+    group : str or int or None
+        The group that the bound is for.
+    collected : tuple of str, or None
+        First and last day of the calibration set.
+    labeling_source : str or None
+        Who or what decided on the labels.
+    negatives : tuple of (str, int)
+        Kinds of insufficient rows and how many of each.
+    not_claimed : tuple of str
+        What a reader might believe and should not.
+    sentence : str
+        All of it in one readable sentence.
+    """
+
+    kind: str
+    holds: bool
+    event: str
+    bound: float | None
+    conditioning: str
+    assumption: str
+    alpha: float | None
+    alpha_reject: float | None
+    delta: float | None
+    n0: int
+    n1: int
+    group: str | int | None
+    collected: tuple[str, str] | None
+    labeling_source: str | None
+    negatives: tuple[tuple[str, int], ...]
+    not_claimed: tuple[str, ...]
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        plain = asdict(self)
+        plain["collected"] = None if self.collected is None else [*self.collected]
+        plain["negatives"] = dict(self.negatives)
+        plain["not_claimed"] = [*self.not_claimed]
+        return plain

@@ -32,7 +32,10 @@ HEAVY = {
 }
 
 # Unit -> the units it may import. A unit is a package or module directly under the root; "" is the root.
-LEAVES = {"_types", "errors", "_optional", "_artefact", "_inputs", "_options"}
+LEAVES = {
+    *("_types", "_version", "errors", "_optional", "_artefact", "_inputs", "_options", "_history"),
+    "_predictions",
+}
 LAYERS = {"synthetic", "engine", "conformal", "store", "product", "guard", "learning"}
 MEASURES = LEAVES | {"engine", "product", "conformal", "learning", "_settings"}
 BELOW_ROOT = LEAVES | LAYERS | {"_settings", "_assess", "_assess_one", "scoring", "reporting"}
@@ -40,12 +43,15 @@ ALLOWED: dict[str, set[str]] = {
     "_types": set(),
     "errors": {"_types"},
     "_optional": set(),
-    "_artefact": {"_types", "errors"},
+    "_version": set(),
+    "_artefact": {"_types", "_version", "errors"},
     "_inputs": {"_types", "errors"},
     "_options": {"_types", "errors", "_inputs"},
+    "_history": {"_types", "errors", "_inputs", "_options"},
+    "_predictions": {"_types", "errors", "_history"},
     "synthetic": {"_types"},
     "engine": LEAVES,
-    "conformal": LEAVES,
+    "conformal": LEAVES | {"synthetic"},
     "store": LEAVES,
     "product": LEAVES | {"engine"},
     "guard": LEAVES | {"conformal"},

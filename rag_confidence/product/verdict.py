@@ -13,9 +13,6 @@ from rag_confidence._types import FloatArray, IntArray, Mask, ReasonCode, Signal
 from rag_confidence.product.drivers import Drivers
 from rag_confidence.product.policy import MetricPolicy
 
-CODES: tuple[ReasonCode, ...] = tuple(ReasonCode)
-"""Reason codes in the order in which the default table asks for them."""
-
 VERDICT_OF: dict[ReasonCode, Verdict] = {
     ReasonCode.NO_PASSAGES: Verdict.ABSTAIN,
     ReasonCode.DEGENERATE_QUERY: Verdict.ABSTAIN,
@@ -27,6 +24,9 @@ VERDICT_OF: dict[ReasonCode, Verdict] = {
     ReasonCode.SHAPE_ONLY: Verdict.REVIEW,
     ReasonCode.HEALTHY: Verdict.ANSWER,
 }
+
+CODES: tuple[ReasonCode, ...] = tuple(VERDICT_OF)
+"""Rows of the policy's table, in the order in which the default table asks for them."""
 
 SIGNALS: tuple[Signal, ...] = tuple(Signal)
 

@@ -1,0 +1,1 @@
+"""Scores in, decisions out: thresholds with a guarantee. Knows no embeddings."""

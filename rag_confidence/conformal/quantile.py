@@ -1,0 +1,231 @@
+"""The exact level, the exact rank and the order statistic: the one copy that every gate calls."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._history import check_scores
+from rag_confidence._options import check_integer
+from rag_confidence._types import FloatArray
+
+Level: TypeAlias = float | str | Fraction | Decimal
+
+_MOST_PARTS = 10**6
+_ROUNDING = Fraction(1, 10**15)
+# Relative distance to delta at which a floating-point tail no longer decides.
+_NEAR = 1e-9
+_MOST_EXACT = 4000
+_CURE = "0.1, '0.1' and Fraction(1, 10) all mean one tenth."
+
+
+def as_level(alpha: Level, name: str = "alpha") -> Fraction:
+    """The exact level in (0, 1) that a user means.
+
+    Parameters
+    ----------
+    alpha : float, str, Fraction or Decimal
+        Strings, fractions and decimals are taken as they stand. A float is the fraction of denominator
+        at most 10**6 within 1e-15 of it, if there is one, and else the decimal it is written as.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a number strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> as_level(1 - 0.9), as_level(1 / 3)
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    level = _fraction(name, alpha)
+    if not 0 < level < 1:
+        shown = str(alpha) if isinstance(alpha, (Fraction, Decimal)) else repr(alpha)
+        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {shown}. {_CURE}")
+    return level
+
+
+def _fraction(name: str, value: Any) -> Fraction:
+    try:
+        if isinstance(value, (float, np.floating)):
+            return _of_float(value)
+        if isinstance(value, (str, Fraction, Decimal)):
+            return Fraction(value)
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return Fraction(int(value))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {value!r}. {_CURE}") from None
+    raise TypeError(
+        f"`{name}` must be a float, str, Fraction or Decimal; got {type(value).__name__}. {_CURE}"
+    )
+
+
+def _of_float(value: float | np.floating[Any]) -> Fraction:
+    exact = Fraction(float(value))
+    simple = exact.limit_denominator(_MOST_PARTS)
+    # A narrower float is meant as it is written: numpy.float32(0.1) is one tenth.
+    return simple if abs(simple - exact) <= _ROUNDING else Fraction(str(value))
+
+
+def conformal_rank(n: int, alpha: Level) -> int | float:
+    """Rank of the order statistic that covers a new exchangeable score with probability 1 - alpha.
+
+    Parameters
+    ----------
+    n : int
+        Calibration scores, at least 0.
+    alpha : float, str, Fraction or Decimal
+        Miscoverage level in (0, 1).
+
+    Returns
+    -------
+    int or float
+        k = ceil((n + 1)(1 - alpha)), counted from 1; ``inf`` where k > n, because no calibration score
+        is then large enough.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a level outside (0, 1), and for an `n` that is no count.
+
+    Notes
+    -----
+    Integer arithmetic: no cell is off by the rounding of a product. The smallest n with a finite rank
+    is ceil(1 / alpha) - 1.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer (2005), Algorithmic Learning in a Random World, section 2.2; Lei, G'Sell,
+    Rinaldo, Tibshirani and Wasserman (2018), Theorem 2.2.
+
+    Examples
+    --------
+    >>> conformal_rank(9, 0.1), conformal_rank(8, 0.1)
+    (9, inf)
+    """
+    rank = least_rank(check_integer("n", n, 0), as_level(alpha))
+    return rank if rank <= n else math.inf
+
+
+def least_rank(n: int, level: Fraction) -> int:
+    """`conformal_rank` before it is compared with n, for an exact level."""
+    return n + 1 - (n + 1) * level.numerator // level.denominator
+
+
+def conformal_quantile(scores: ArrayLike, alpha: Level) -> float:
+    """The calibration score at the conformal rank.
+
+    Parameters
+    ----------
+    scores : array_like, shape (n,)
+        Nonconformity of calibration rows, higher is stranger; n >= 1.
+    alpha : float, str, Fraction or Decimal
+        Miscoverage level in (0, 1).
+
+    Returns
+    -------
+    float
+        The k-th smallest score; ``inf`` where n is too small for the level. A new exchangeable score is
+        at most this with probability 1 - alpha or more, on average over calibration sets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For no scores, nan, infinities and what is not a number, and for a level outside (0, 1).
+
+    Notes
+    -----
+    An order statistic, never an interpolated quantile. Cost O(n).
+
+    Examples
+    --------
+    >>> conformal_quantile([0.3, 0.1, 0.2], 0.5), conformal_quantile([0.3, 0.1, 0.2], 0.1)
+    (0.2, inf)
+    """
+    checked = check_scores("scores", scores)
+    return kth_smallest(checked, conformal_rank(len(checked), alpha))
+
+
+def kth_smallest(scores: FloatArray, rank: int | float) -> float:
+    """The score of a rank counted from 1; ``inf`` for the rank ``inf``."""
+    if math.isinf(rank):
+        return math.inf
+    place = int(rank) - 1
+    return float(np.partition(scores, place)[place])
+
+
+def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
+    """Rank whose order statistic keeps the error below alpha for all but a share delta of calibration sets.
+
+    Parameters
+    ----------
+    n : int
+        Calibration scores, at least 0.
+    alpha : float, str, Fraction or Decimal
+        Miscoverage level in (0, 1).
+    delta : float, str, Fraction or Decimal
+        Probability in (0, 1) with which the calibration set may turn out unlucky.
+
+    Returns
+    -------
+    int or float
+        The smallest k with P(Binomial(n, 1 - alpha) >= k) <= delta; ``inf`` where no k <= n has it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For levels outside (0, 1), and for an `n` that is no count.
+
+    Notes
+    -----
+    The coverage of the k-th smallest of n independent scores is stochastically at least
+    Beta(k, n - k + 1), and P(Beta(k, n - k + 1) < 1 - alpha) = P(Binomial(n, 1 - alpha) >= k). Where
+    rounding could decide, n up to 4000 is decided in rational arithmetic and a larger n by the next rank.
+
+    References
+    ----------
+    Vovk (2012), Conditional validity of inductive conformal predictors, Proposition 2a.
+
+    Examples
+    --------
+    >>> pac_rank(100, 0.1, 0.05), pac_rank(28, 0.1, 0.05)
+    (96, inf)
+    """
+    count = check_integer("n", n, 0)
+    level, chance = as_level(alpha), as_level(delta, "delta")
+    if not _tail_within(count, count, level, chance):
+        return math.inf
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _tail_within(count, middle, level, chance) else (middle, high)
+    return high
+
+
+def _tail_within(n: int, k: int, level: Fraction, chance: Fraction) -> bool:
+    """Whether P(Binomial(n, 1 - level) >= k) <= chance."""
+    if k <= 0:
+        return False
+    from scipy.special import betainc
+
+    tail, limit = float(betainc(k, n - k + 1, 1.0 - float(level))), float(chance)
+    if abs(tail - limit) > _NEAR * limit:
+        return tail <= limit
+    return n <= _MOST_EXACT and _exact_tail(n, k, level) <= chance
+
+
+def _exact_tail(n: int, k: int, level: Fraction) -> Fraction:
+    hit = level.denominator - level.numerator
+    ways = sum(math.comb(n, i) * hit**i * level.numerator ** (n - i) for i in range(k, n + 1))
+    return Fraction(ways, level.denominator**n)
