@@ -1,7 +1,7 @@
 """How far to trust what a retriever has just returned: one score, its reasons, and a verdict."""
 
-from rag_confidence._version import __version__ as __version__
 from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence._version import __version__ as __version__
 from rag_confidence.engine.distances import bottleneck_distance, wasserstein_distance
 from rag_confidence.engine.report import EngineReport
 from rag_confidence.product.batch import MetricsBatch

@@ -47,7 +47,9 @@ def real_vector(name: str, values: ArrayLike) -> FloatArray:
     if array.size == 0:
         return np.zeros(0)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"`{name}` must hold real numbers; got {_odd_number(array)}. Convert them to float first.")
+        raise TypeError(
+            f"`{name}` must hold real numbers; got {_odd_number(array)}. Convert them to float first."
+        )
     if array.dtype in (np.float16, np.float32, np.float64):
         return array
     return array.astype(np.float64)
@@ -183,6 +185,6 @@ def check_fractions(name: str, scores: FloatArray, cure: str) -> None:
     if low >= 0.0 and high <= 1.0:
         return
     odd = low if low < 0.0 else high
-    if 0.0 <= low and high <= 100.0:
+    if low >= 0.0 and high <= 100.0:
         cure = f"They look like percentages: divide by 100, or {cure[0].lower()}{cure[1:]}"
     raise ValueError(f"`{name}` must be fractions in [0, 1]; got {odd:.6g}. {cure}")

@@ -1,0 +1,197 @@
+"""What a gate says of a score, alone or in columns, and what anything must offer to be a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._history import GroupName
+from rag_confidence._types import Decision, FloatArray, Guarantee, Mask, Provenance, ReasonCode
+
+OnConflict: TypeAlias = Literal["abstain", "accept", "reject"]
+PredictionSet: TypeAlias = tuple[int, ...]
+
+_SETS: dict[tuple[bool, bool], PredictionSet] = {
+    (False, False): (),
+    (True, False): (0,),
+    (False, True): (1,),
+    (True, True): (0, 1),
+}
+
+
+@dataclass(frozen=True)
+class GatePrediction:
+    """The decision on one score, with all that led to it.
+
+    Attributes
+    ----------
+    score : float
+    decision : Decision
+        ACCEPT, REJECT or ABSTAIN.
+    prediction_set : tuple of int, or None
+        Labels that could not be excluded: (1,), (0,), (0, 1) or (). None for a gate without sets.
+    p_value_0, p_value_1 : float or None
+        Conformal p-values of "insufficient" and "sufficient"; small means strange for that label.
+    margin_to_threshold : float or None
+        Score minus the score from which this gate accepts; None where it never accepts.
+    reason_code : ReasonCode
+        Which outcome of the gate it is.
+    group : str or int or None
+    guarantee : Guarantee
+        What is bounded, for whom, and what is not claimed.
+    """
+
+    score: float
+    decision: Decision
+    prediction_set: PredictionSet | None
+    p_value_0: float | None
+    p_value_1: float | None
+    margin_to_threshold: float | None
+    reason_code: ReasonCode
+    group: GroupName | None
+    guarantee: Guarantee
+
+
+class Gate(Protocol):
+    """What `score(gate=...)` needs of a gate."""
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the scores were made that it was fitted on."""
+
+    @property
+    def largest_score(self) -> float:
+        """The largest score that it was fitted on."""
+
+    def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
+        """The decision on one score."""
+
+    def predict(self, scores: ArrayLike, groups: Sequence[GroupName] | None = None) -> GatePredictions:
+        """The decisions on many scores."""
+
+
+def decide(keeps_0: bool, keeps_1: bool, on_conflict: OnConflict) -> Decision:
+    """The decision that follows from the labels that could not be excluded."""
+    if not keeps_0 and (keeps_1 or on_conflict == "accept"):
+        return Decision.ACCEPT
+    if not keeps_1 and (keeps_0 or on_conflict == "reject"):
+        return Decision.REJECT
+    return Decision.ABSTAIN
+
+
+def reason_of(keeps_0: bool, keeps_1: bool, *, unfit: bool, infinite: bool) -> ReasonCode:
+    """The outcome that a set of labels is: why both were kept, where both were."""
+    if keeps_0 != keeps_1:
+        return ReasonCode.GATE_ACCEPT if keeps_1 else ReasonCode.GATE_REJECT
+    if not keeps_0:
+        return ReasonCode.GATE_EMPTY_SET
+    if unfit:
+        return ReasonCode.GATE_UNFIT_GROUP
+    return ReasonCode.GATE_INFINITE if infinite else ReasonCode.GATE_AMBIGUOUS
+
+
+def set_of(keeps_0: bool, keeps_1: bool) -> PredictionSet:
+    """The labels kept, as a tuple."""
+    return _SETS[keeps_0, keeps_1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GatePredictions:
+    """Decisions on n scores, held as columns; ``predictions[i]`` is a `GatePrediction`.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (n,)
+    groups : sequence or None
+        The group of each row.
+    label0_kept, label1_kept : ndarray of bool, shape (n,)
+        Whether "insufficient" and "sufficient" could not be excluded.
+    unfit, infinite : ndarray of bool, shape (n,) or bool
+        Rows of a group that the gate is not fitted for, and rows that meet an infinite threshold.
+    on_conflict : {"abstain", "accept", "reject"}
+        What an empty set means.
+    gate : Gate
+        The gate that decided.
+    """
+
+    scores: FloatArray
+    groups: Sequence[GroupName] | None
+    label0_kept: Mask
+    label1_kept: Mask
+    unfit: Mask | bool
+    infinite: Mask | bool
+    on_conflict: OnConflict
+    gate: Gate
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        return (
+            f"GatePredictions({len(self)} scores: {np.count_nonzero(self.accepted)} accept, "
+            f"{np.count_nonzero(self.rejected)} reject, {np.count_nonzero(self.abstained)} abstain)"
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> GatePrediction: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[GatePrediction]: ...
+
+    def __getitem__(self, index: int | slice) -> GatePrediction | list[GatePrediction]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        position = range(len(self))[index]
+        group = None if self.groups is None else self.groups[position]
+        return self.gate.predict_one(self.scores[position], group)
+
+    def __iter__(self) -> Iterator[GatePrediction]:
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def accepted(self) -> Mask:
+        """Rows with the decision ACCEPT, shape (n,)."""
+        held = self.label1_kept | (self.on_conflict == "accept")
+        return np.asarray(~self.label0_kept & held)
+
+    @cached_property
+    def rejected(self) -> Mask:
+        """Rows with the decision REJECT, shape (n,)."""
+        held = self.label0_kept | (self.on_conflict == "reject")
+        return np.asarray(~self.label1_kept & held)
+
+    @cached_property
+    def abstained(self) -> Mask:
+        """Rows with the decision ABSTAIN, shape (n,)."""
+        return ~(self.accepted | self.rejected)
+
+    @cached_property
+    def conflicting(self) -> Mask:
+        """Rows with an empty set: strange for both labels, shape (n,)."""
+        return ~(self.label0_kept | self.label1_kept)
+
+    @cached_property
+    def decision(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """ "accept", "reject" or "abstain", shape (n,)."""
+        words = np.array([Decision.ABSTAIN.value, Decision.ACCEPT.value, Decision.REJECT.value])
+        return words[self.accepted + 2 * self.rejected]
+
+    @cached_property
+    def reason_code(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Which outcome of the gate each row is, shape (n,)."""
+        both = np.where(self.infinite, ReasonCode.GATE_INFINITE.value, ReasonCode.GATE_AMBIGUOUS.value)
+        both = np.where(self.unfit, ReasonCode.GATE_UNFIT_GROUP.value, both)
+        one = np.where(self.label1_kept, ReasonCode.GATE_ACCEPT.value, ReasonCode.GATE_REJECT.value)
+        same = np.where(self.label0_kept, both, ReasonCode.GATE_EMPTY_SET.value)
+        return np.where(self.label0_kept == self.label1_kept, same, one)
+
+    @cached_property
+    def prediction_sets(self) -> list[PredictionSet]:
+        """The labels kept for each row."""
+        kept = zip(self.label0_kept.tolist(), self.label1_kept.tolist(), strict=True)
+        return [set_of(keeps_0, keeps_1) for keeps_0, keeps_1 in kept]

@@ -1,0 +1,220 @@
+"""Rows of a history: in how many parts it is used, and that no row is used twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._artefact import decode_floats, encode_floats
+from rag_confidence._history import check_aligned
+from rag_confidence._options import check_integer, check_number, entries_of
+from rag_confidence._types import FloatArray, IntArray, Mask
+from rag_confidence.errors import RowsReused
+
+PARTS = ("model", "probability", "gate", "evaluation")
+SHARES = {"model": 0.3, "probability": 0.1, "gate": 0.4, "evaluation": 0.2}
+
+_SHOWN = 8
+# A score with more decimals than people write down is met twice only if it is the same row.
+_WRITTEN_DECIMALS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that something was fitted on.
+
+    Attributes
+    ----------
+    ids : frozenset of str, or None
+        Hashes of the row ids, where ids were given.
+    scores0, scores1 : ndarray, shape (n0,) and (n1,)
+        Scores of the insufficient and of the sufficient rows, ascending.
+    """
+
+    ids: frozenset[str] | None
+    scores0: FloatArray
+    scores1: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "ids": None if self.ids is None else sorted(self.ids),
+            "scores0": encode_floats(self.scores0),
+            "scores1": encode_floats(self.scores1),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Rows:
+        """The rows that `to_dict` wrote."""
+        ids = None if plain["ids"] is None else frozenset(plain["ids"])
+        return cls(ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]))
+
+
+class Fitted(Protocol):
+    """Anything that remembers the rows it was fitted on."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows."""
+
+
+def rows_of(scores: FloatArray, labels: Mask, row_ids: Sequence[Hashable] | ArrayLike | None) -> Rows:
+    """The rows of a checked history."""
+    ids = None if row_ids is None else hashed_ids(row_ids)
+    values = scores.astype(np.float64)
+    return Rows(ids, np.sort(values[~labels]), np.sort(values[labels]))
+
+
+def hashed_ids(row_ids: Sequence[Hashable] | ArrayLike) -> frozenset[str]:
+    """Hashes of ids, which must differ: a row that stands twice would count twice."""
+    entries = [_plain(entry) for entry in entries_of("row_ids", row_ids, "one id a row", "Name each row.")]
+    hashes = {_hashed(entry): entry for entry in entries}
+    if len(hashes) < len(entries):
+        seen: set[Any] = set()
+        twice = [entry for entry in entries if entry in seen or seen.add(entry)]
+        raise ValueError(
+            f"`row_ids` must differ from each other; got {twice[:_SHOWN]} more than once. "
+            "Leave out copies of a row; several rows of one query share a cluster, not an id."
+        )
+    return frozenset(hashes)
+
+
+def _plain(entry: Any) -> Any:
+    value = entry.item() if isinstance(entry, np.generic) else entry
+    if value is None or value != value:
+        raise ValueError(f"`row_ids` must name every row; got {value!r}. Name each row.")
+    return value
+
+
+def _hashed(entry: Any, salt: str = "") -> str:
+    text = f"{salt}{type(entry).__name__}:{entry}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def refuse_overlap(rows: Rows, others: Iterable[Fitted]) -> None:
+    """Refuse rows that another fit has already used.
+
+    Parameters
+    ----------
+    rows : Rows
+        What the gate is to be fitted on.
+    others : iterable
+        Fitted objects (models, probability maps) whose rows may not be among them.
+
+    Raises
+    ------
+    RowsReused
+        If a row is met twice: by its id where both sides have ids, else by a score of the same label that
+        has more than six decimals on both sides.
+
+    Notes
+    -----
+    Scores of six decimals or fewer coincide without being the same row, so rounded scores without ids
+    cannot be checked.
+    """
+    for other in others:
+        name = type(other).__name__
+        if rows.ids is not None and other.rows.ids is not None:
+            count = len(rows.ids & other.rows.ids)
+        else:
+            count = _met_twice(rows.scores0, other.rows.scores0) + _met_twice(
+                rows.scores1, other.rows.scores1
+            )
+        if count:
+            raise RowsReused(
+                f"`disjoint_from` must have been fitted on other rows; got a {name} that shares {count} rows "
+                "with this calibration set. Split the history first: see split_history."
+            )
+
+
+def _met_twice(mine: FloatArray, theirs: FloatArray) -> int:
+    return len(np.intersect1d(_telling(mine), _telling(theirs)))
+
+
+def _telling(scores: FloatArray) -> FloatArray:
+    """The scores that only the same row would show again."""
+    return scores[np.round(scores, _WRITTEN_DECIMALS) != scores]
+
+
+@dataclass(frozen=True, eq=False)
+class HistorySplit:
+    """Positions of the rows of each part of a history, each ascending.
+
+    Attributes
+    ----------
+    model, probability, gate, evaluation : ndarray of int
+        For a `ConfidenceModel`, a probability map, the gate, and for measuring all three.
+    """
+
+    model: IntArray
+    probability: IntArray
+    gate: IntArray
+    evaluation: IntArray
+
+
+def split_history(
+    row_ids: Sequence[Hashable] | ArrayLike,
+    *,
+    cluster: Sequence[Hashable] | ArrayLike | None = None,
+    shares: Mapping[str, float] | None = None,
+    seed: int = 0,
+) -> HistorySplit:
+    """Parts of a labelled history that share no row and no query.
+
+    Parameters
+    ----------
+    row_ids : sequence, shape (n,)
+        Query id of each row. Rows of one id come into one part.
+    cluster : sequence, shape (n,), optional
+        What must stay together instead: a query that was asked again, a document, a user.
+    shares : mapping, optional
+        Expected share of the parts "model", "probability", "gate" and "evaluation"; by default .3, .1, .4
+        and .2. A part that is left out gets nothing; the others are scaled to a sum of one.
+    seed : int
+        Another seed gives another split.
+
+    Returns
+    -------
+    HistorySplit
+
+    Raises
+    ------
+    TypeError, ValueError
+        For ids that are missing, unknown parts and shares that are negative or all zero.
+
+    Notes
+    -----
+    The part of a row follows from the hash of its id (or cluster) alone. So a row keeps its part when the
+    history grows: what trained last month's model never calibrates this month's gate. The sizes of the
+    parts are random and near their shares.
+
+    Examples
+    --------
+    >>> parts = split_history([f"q{i}" for i in range(100)], shares={"gate": 0.5, "evaluation": 0.5})
+    >>> len(parts.gate) + len(parts.evaluation), len(parts.model)
+    (100, 0)
+    """
+    check_aligned(row_ids=row_ids, cluster=cluster)
+    kept = row_ids if cluster is None else cluster
+    name = "row_ids" if cluster is None else "cluster"
+    salt = f"split:{check_integer('seed', seed, 0)}:"
+    entries = [_plain(entry) for entry in entries_of(name, kept, "one id a row", "Name each row.")]
+    places = np.array([int(_hashed(entry, salt), 16) / 2.0**64 for entry in entries])
+    ends = np.cumsum(_checked_shares(SHARES if shares is None else shares))
+    part = np.searchsorted(ends, places, side="right").clip(max=len(PARTS) - 1)
+    return HistorySplit(*(np.flatnonzero(part == at) for at in range(len(PARTS))))
+
+
+def _checked_shares(shares: Mapping[str, float]) -> FloatArray:
+    odd = sorted(map(str, set(shares) - set(PARTS)))
+    if odd:
+        raise ValueError(f"`shares` must name parts among {', '.join(PARTS)}; got {odd}. Check the spelling.")
+    values = [check_number(f"shares[{p!r}]", shares.get(p, 0.0), 0.0, 1.0, "Pass shares.") for p in PARTS]
+    if not sum(values):
+        raise ValueError("`shares` must have a positive sum; got all zero. Give some part a share.")
+    return np.array(values) / sum(values)
