@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike
 from rag_confidence._history import check_scores
 from rag_confidence._options import check_integer
 from rag_confidence._types import FloatArray
+from rag_confidence.conformal.binomial import tail_within
 
 Level: TypeAlias = float | str | Fraction | Decimal
 
 _MOST_PARTS = 10**6
 _ROUNDING = Fraction(1, 10**15)
-# Relative distance to delta at which a floating-point tail no longer decides.
-_NEAR = 1e-9
-_MOST_EXACT = 4000
 _CURE = "0.1, '0.1' and Fraction(1, 10) all mean one tenth."
 
 
@@ -191,7 +189,7 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     -----
     The coverage of the k-th smallest of n independent scores is stochastically at least
     Beta(k, n - k + 1), and P(Beta(k, n - k + 1) < 1 - alpha) = P(Binomial(n, 1 - alpha) >= k). Where
-    rounding could decide, n up to 4000 is decided in rational arithmetic and a larger n by the next rank.
+    rounding could decide, integers do. Cost O(log n) tails.
 
     References
     ----------
@@ -204,28 +202,12 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     """
     count = check_integer("n", n, 0)
     level, chance = as_level(alpha), as_level(delta, "delta")
-    if not _tail_within(count, count, level, chance):
+    # Binomial(n, 1 - alpha) reaches k exactly where its complement, Binomial(n, alpha), stays at n - k.
+    if count == 0 or not tail_within(0, count, level, chance):
         return math.inf
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _tail_within(count, middle, level, chance) else (middle, high)
+        within = tail_within(count - middle, count, level, chance)
+        low, high = (low, middle) if within else (middle, high)
     return high
-
-
-def _tail_within(n: int, k: int, level: Fraction, chance: Fraction) -> bool:
-    """Whether P(Binomial(n, 1 - level) >= k) <= chance."""
-    if k <= 0:
-        return False
-    from scipy.special import betainc
-
-    tail, limit = float(betainc(k, n - k + 1, 1.0 - float(level))), float(chance)
-    if abs(tail - limit) > _NEAR * limit:
-        return tail <= limit
-    return n <= _MOST_EXACT and _exact_tail(n, k, level) <= chance
-
-
-def _exact_tail(n: int, k: int, level: Fraction) -> Fraction:
-    hit = level.denominator - level.numerator
-    ways = sum(math.comb(n, i) * hit**i * level.numerator ** (n - i) for i in range(k, n + 1))
-    return Fraction(ways, level.denominator**n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -75,8 +76,7 @@ def hashed_ids(row_ids: Sequence[Hashable] | ArrayLike) -> frozenset[str]:
     entries = [_plain(entry) for entry in entries_of("row_ids", row_ids, "one id a row", "Name each row.")]
     hashes = {_hashed(entry): entry for entry in entries}
     if len(hashes) < len(entries):
-        seen: set[Any] = set()
-        twice = [entry for entry in entries if entry in seen or seen.add(entry)]
+        twice = [entry for entry, count in Counter(entries).items() if count > 1]
         raise ValueError(
             f"`row_ids` must differ from each other; got {twice[:_SHOWN]} more than once. "
             "Leave out copies of a row; several rows of one query share a cluster, not an id."
@@ -138,7 +138,7 @@ def _met_twice(mine: FloatArray, theirs: FloatArray) -> int:
 
 def _telling(scores: FloatArray) -> FloatArray:
     """The scores that only the same row would show again."""
-    return scores[np.round(scores, _WRITTEN_DECIMALS) != scores]
+    return np.asarray(scores[np.round(scores, _WRITTEN_DECIMALS) != scores])
 
 
 @dataclass(frozen=True, eq=False)

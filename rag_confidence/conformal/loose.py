@@ -1,0 +1,134 @@
+"""Loose thresholds: q0 and q1 without the calibration set that they came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._history import GroupName
+from rag_confidence._predictions import GatePrediction, GatePredictions, decide, reason_of, set_of
+from rag_confidence._types import FloatArray, Guarantee, Mask, Provenance
+from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores
+from rag_confidence.conformal.quantile import Level, as_level
+
+_SCALE = Scale("fraction", 0.0, 1.0, "float64")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Thresholds as numbers, for callers that keep no gate.
+
+    Without the calibration rows nothing can be claimed, there are no p-values and no other levels: where
+    you can, keep the `ConformalGate`.
+
+    Attributes
+    ----------
+    q0, q1 : float
+        "insufficient" is kept for s <= q0, "sufficient" for 1 - s <= q1; ``inf`` keeps a label always.
+    alpha : float, str, Fraction or Decimal
+        The level that they were fitted at, as the caller says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For thresholds that are not numbers.
+
+    Examples
+    --------
+    >>> Thresholds(q0=0.4, q1=0.5).predict_one(0.9).prediction_set
+    (1,)
+    """
+
+    q0: float
+    q1: float
+    alpha: Level = 0.10
+
+    def __post_init__(self) -> None:
+        for name in ("q0", "q1"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
+                raise TypeError(f"`{name}` must be a number; got {value!r}. Use inf for no threshold.")
+            if math.isnan(value):
+                raise ValueError(f"`{name}` must be a number; got nan. Use inf for no threshold.")
+            object.__setattr__(self, name, float(value))
+        as_level(self.alpha)
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """None: nobody recorded how the scores were made."""
+        return None
+
+    @property
+    def largest_score(self) -> float:
+        """1, for fractions."""
+        return _SCALE.high
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Nothing is claimed."""
+        return Guarantee(
+            kind="none",
+            holds=False,
+            event="ACCEPT although the evidence is insufficient",
+            bound=None,
+            conditioning="nothing is claimed",
+            assumption="none can be checked",
+            alpha=float(as_level(self.alpha)),
+            alpha_reject=None,
+            delta=None,
+            n0=0,
+            n1=0,
+            group=None,
+            collected=None,
+            labeling_source=None,
+            negatives=(),
+            not_claimed=("Any bound: the calibration set behind these thresholds is not known.",),
+            sentence=(
+                "Nothing is claimed: the thresholds came as numbers, without the calibration set behind them."
+            ),
+        )
+
+    def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
+        """The decision on one score in [0, 1]."""
+        _refuse_groups(group)
+        value = float(check_new_score(score, _SCALE))
+        kept_0, kept_1 = self._kept(np.array([value]))
+        keeps_0, keeps_1 = bool(kept_0[0]), bool(kept_1[0])
+        bar = max(self.q0, 1.0 - self.q1)
+        return GatePrediction(
+            score=value,
+            decision=decide(keeps_0, keeps_1, "abstain"),
+            prediction_set=set_of(keeps_0, keeps_1),
+            p_value_0=None,
+            p_value_1=None,
+            margin_to_threshold=None if math.isinf(bar) else value - bar,
+            reason_code=reason_of(keeps_0, keeps_1, unfit=False, infinite=self._is_infinite),
+            group=None,
+            guarantee=self.guarantee,
+        )
+
+    def predict(self, scores: ArrayLike, groups: Sequence[GroupName] | None = None) -> GatePredictions:
+        """The decisions on many scores in [0, 1]."""
+        _refuse_groups(groups)
+        values = check_new_scores(scores, _SCALE)
+        kept_0, kept_1 = self._kept(values)
+        return GatePredictions(values, None, kept_0, kept_1, False, self._is_infinite, "abstain", self)
+
+    @property
+    def _is_infinite(self) -> bool:
+        return math.isinf(self.q0) or math.isinf(self.q1)
+
+    def _kept(self, values: FloatArray) -> tuple[Mask, Mask]:
+        """Which of the two forms of the second threshold was rounded is not known: either keeps the label."""
+        kept_1 = (1.0 - values <= self.q1) | (values >= 1.0 - self.q1)
+        return values <= self.q0, kept_1
+
+
+def _refuse_groups(groups: object) -> None:
+    if groups is not None:
+        raise ValueError("`group` must be left out for loose thresholds; got one. Fit a gate with groups=.")

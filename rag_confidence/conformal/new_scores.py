@@ -1,0 +1,118 @@
+"""New scores that meet a gate: checked against the scale it was fitted on, and rounded to its precision."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._history import check_fractions, check_scores, real_vector
+from rag_confidence._types import FloatArray
+from rag_confidence.errors import OutOfRangeWarning
+
+ScoreKind: TypeAlias = Literal["fraction", "raw"]
+
+RAW_CURE = "Pass the unrounded KPI or a probability, or fit the gate with score_kind='raw'."
+_ONE = np.float64(1.0).view(np.uint64)
+_WIDTHS = {np.dtype(np.float16): 2, np.dtype(np.float32): 4, np.dtype(np.float64): 8}
+_LARGEST_PERCENTAGE = 100.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What scores look like that a gate was fitted on: their kind, range and precision."""
+
+    kind: ScoreKind
+    low: float
+    high: float
+    precision: str
+
+    @classmethod
+    def of(cls, kind: ScoreKind, scores: FloatArray) -> Scale:
+        """Of checked calibration scores."""
+        return cls(kind, float(scores.min()), float(scores.max()), scores.dtype.name)
+
+    @property
+    def looks_like_percentages(self) -> bool:
+        """Whether raw scores lie in [0, 100] but none of them in [0, 1]."""
+        return self.kind == "raw" and self.low > 1.0 and self.high <= _LARGEST_PERCENTAGE
+
+
+def check_new_scores(scores: ArrayLike, scale: Scale) -> FloatArray:
+    """`scores` (n,) of the calibrated kind; no scores are allowed, for a batch may be empty."""
+    values = real_vector("scores", scores)
+    if scale.kind == "fraction" and _are_fractions(values):
+        return values
+    if not values.size:
+        return values
+    values = check_scores("scores", values)
+    if scale.kind == "fraction":
+        check_fractions("scores", values, RAW_CURE)
+    else:
+        _warn_if_far(float(values.min()), float(values.max()), scale)
+    return values
+
+
+def _are_fractions(values: FloatArray) -> bool:
+    """Whether doubles are surely finite and in [0, 1], in one pass.
+
+    Read as unsigned integers, doubles from +0.0 to 1.0 are those up to the bits of 1.0: negative numbers,
+    infinities and nan all lie above.
+    """
+    if values.dtype != np.float64 or not values.size or not values.flags.c_contiguous:
+        return False
+    return bool(values.view(np.uint64).max() <= _ONE)
+
+
+def check_new_score(score: Any, scale: Scale) -> Any:
+    """One `score` of the calibrated kind, as the float it came as."""
+    if type(score) is float and scale.kind == "fraction" and 0.0 <= score <= 1.0:
+        return score
+    value = _one_number(score)
+    if not math.isfinite(value):
+        raise ValueError(f"`score` must be finite; got {value}. Leave out rows without a score.")
+    if scale.kind == "fraction":
+        check_fractions("score", np.array([value]), RAW_CURE)
+    else:
+        _warn_if_far(float(value), float(value), scale)
+    return value
+
+
+def _one_number(score: Any) -> Any:
+    if isinstance(score, np.ndarray) and score.ndim == 0:
+        score = score[()]
+    if isinstance(score, (np.floating, np.integer, float, int)) and not isinstance(score, bool):
+        return score if isinstance(score, (np.float16, np.float32)) else float(score)
+    raise TypeError(f"`score` must be a real number; got {score!r}. Pass one score, or use predict for many.")
+
+
+def _warn_if_far(low: float, high: float, scale: Scale) -> None:
+    """A raw score more than the whole calibrated range beyond it was probably made in another way."""
+    if scale.looks_like_percentages and low >= 0.0 and high <= 1.0:
+        cure = "They look like fractions where percentages were fitted: multiply by 100."
+    elif low < scale.low - (scale.high - scale.low) or high > scale.high + (scale.high - scale.low):
+        cure = "Check that they are made as the calibration scores were."
+    else:
+        return
+    shown = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+    message = f"scores far outside the calibrated range {scale.low:.6g} to {scale.high:.6g}: {shown}. {cure}"
+    warnings.warn(message, OutOfRangeWarning, stacklevel=4)
+
+
+def coarser(dtype: np.dtype[Any], scale: Scale) -> np.dtype[Any]:
+    """The less precise of the dtype of new scores and that of the calibration scores.
+
+    Rounding is monotone, so comparing there can only keep labels that an exact comparison would drop.
+    """
+    fitted = np.dtype(scale.precision)
+    return dtype if _WIDTHS[dtype] < _WIDTHS[fitted] else fitted
+
+
+def rounded(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Numbers in the given precision; thresholds beyond its range become infinite."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(dtype, copy=False)
