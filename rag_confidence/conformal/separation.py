@@ -65,8 +65,8 @@ def auroc(scores: ArrayLike, labels: ArrayLike) -> float | None:
 def auroc_of_sorted(scores0: FloatArray, scores1: FloatArray) -> float:
     """AUROC of two sorted, non-empty score lists: insufficient first, then sufficient.
 
-    The shorter list is looked up in the longer one; a second look is needed only for scores that occur in
-    both. O(m log n) for lengths m <= n, on sorted needles, which keeps the memory cache warm.
+    The distinct scores of the shorter list are looked up in the longer one; those that occur in both need a
+    second look. O(m log n) for lengths m <= n, on sorted needles, which keeps the memory cache warm.
     """
     pairs = len(scores0) * len(scores1)
     if len(scores1) <= len(scores0):
@@ -124,10 +124,12 @@ def auroc_interval(auroc: float, n0: int, n1: int, *, confidence: float = 0.95) 
 
 def _twice_below(needles: FloatArray, haystack: FloatArray) -> int:
     """Two for every haystack score below a needle and one for every score equal to it, summed."""
-    below = np.searchsorted(haystack, needles, side="left")
-    tied = haystack[np.minimum(below, len(haystack) - 1)] == needles
-    up_to = np.searchsorted(haystack, needles[tied], side="right")
-    return int(2 * below.sum() + (up_to - below[tied]).sum())
+    starts = np.flatnonzero(np.append(True, needles[1:] != needles[:-1]))
+    counts, distinct = np.diff(starts, append=len(needles)), needles[starts]
+    below = np.searchsorted(haystack, distinct, side="left")
+    tied = haystack[np.minimum(below, len(haystack) - 1)] == distinct
+    up_to = np.searchsorted(haystack, distinct[tied], side="right")
+    return int(2 * (counts * below).sum() + (counts[tied] * (up_to - below[tied])).sum())
 
 
 def _lower_end(a: float, n0: int, n1: int, z: float) -> float:
