@@ -22,6 +22,7 @@ from rag_confidence.engine.tree import on_tree
 from rag_confidence.product.assemble import Call
 from rag_confidence.product.batch import Context, MetricsBatch
 from rag_confidence.product.drivers import Drivers, default_drivers
+from rag_confidence.product.gating import Gated
 from rag_confidence.product.seed import seed_drivers
 from rag_confidence.product.verdict import (
     Situation,
@@ -49,7 +50,8 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
         risks=primary_risks(drivers, settings.policy),
         leaders=measured.leaders,
         leader_cosines=measured.leader_cosines,
-        call=Call(settings.policy, settings.embedding_backend, settings.embedder),
+        call=call_of(settings),
+        gated=_gated(drivers.kpi, batch, asked, settings),
         context=Context(
             k_requested=asked.k_requested,
             k_returned=batch.k_returned,
@@ -174,6 +176,23 @@ def _kept_texts(batch: Batch, asked: Asked, row: int) -> list[str]:
         )
     texts = asked.texts[row]
     return [texts[i] for i in batch.served[row]] if row in batch.served else list(texts)
+
+
+def call_of(settings: Settings) -> Call:
+    """What the records of a call repeat of its settings."""
+    fingerprint = None if settings.gate is None else settings.gate.fingerprint
+    return Call(settings.policy, settings.embedding_backend, settings.embedder, fingerprint)
+
+
+def _gated(kpi: FloatArray, batch: Batch, asked: Asked, settings: Settings) -> Gated | None:
+    """Decisions of the gate on every KPI that rests on passages."""
+    if settings.gate is None:
+        return None
+    rows = np.flatnonzero(~(batch.no_passages | batch.degenerate_query))
+    places = np.full(len(batch), -1)
+    places[rows] = np.arange(len(rows))
+    groups = None if asked.groups is None else [asked.groups[row] for row in rows.tolist()]
+    return Gated(settings.gate.predict(kpi[rows], groups), places)
 
 
 def _calibrated(kpi: FloatArray, batch: Batch, settings: Settings) -> FloatArray:

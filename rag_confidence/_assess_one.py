@@ -6,12 +6,13 @@ from collections import defaultdict
 
 import numpy as np
 
-from rag_confidence._assess import Notes, assess, note_counts, probability
+from rag_confidence._assess import Notes, assess, call_of, note_counts, probability
 from rag_confidence._inputs import Batch
+from rag_confidence._predictions import GatePrediction
 from rag_confidence._settings import Asked, Settings
 from rag_confidence.engine.single import LONGEST, measure_list
 from rag_confidence.engine.stability import probe_directions
-from rag_confidence.product.assemble import Call, Row, build_record
+from rag_confidence.product.assemble import Row, build_record
 from rag_confidence.product.drivers import default_drivers_of_one
 from rag_confidence.product.metrics import RagConfidenceMetrics, supported
 from rag_confidence.product.verdict import decide_one, primary_risk_one
@@ -43,11 +44,18 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
         contradiction=np.nan,
         p_sufficient=probability(drivers.kpi, settings),
         warnings=notes[0],
+        gated=_gated(drivers.kpi, asked, settings),
     )
-    record = build_record(row, Call(policy, settings.embedding_backend, settings.embedder))
+    record = build_record(row, call_of(settings))
     return RagConfidenceMetrics(
         record, supported(measured.leaders, asked.texts.get(0)), asked.questions.get(0)
     )
+
+
+def _gated(kpi: float, asked: Asked, settings: Settings) -> GatePrediction | None:
+    if settings.gate is None:
+        return None
+    return settings.gate.predict_one(kpi, None if asked.groups is None else asked.groups[0])
 
 
 def _is_plain(batch: Batch, asked: Asked, settings: Settings) -> bool:

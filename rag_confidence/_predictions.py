@@ -68,6 +68,10 @@ class Gate(Protocol):
     def largest_score(self) -> float:
         """The largest score that it was fitted on."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that it is."""
+
     def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
         """The decision on one score."""
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rag_confidence._history import GroupName, check_group, check_groups
 from rag_confidence._inputs import Batch
 from rag_confidence._options import (
     check_callable,
@@ -22,8 +23,10 @@ from rag_confidence._options import (
     check_texts,
     entries_of,
 )
-from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest
+from rag_confidence._predictions import Gate
+from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest, Provenance
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
+from rag_confidence.errors import CalibrationMismatch
 from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
 
 
@@ -35,6 +38,7 @@ class Settings:
     calibrator: Callable[[float], float] | None = None
     perturb: bool = True
     contradiction: Callable[[list[str]], Any] | None = None
+    gate: Gate | None = None
     embedder: str | None = None
     embedding_backend: Backend = "precomputed"
     invalid_rows: InvalidRows = "raise"
@@ -55,6 +59,43 @@ class Settings:
         object.__setattr__(self, "duplicate_cosine", limit)
         object.__setattr__(self, "perturb", check_flag("perturb", self.perturb))
         object.__setattr__(self, "seed", check_integer("seed", self.seed, 0))
+        if self.gate is not None:
+            _check_gate(self.gate, self.provenance)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the KPIs of this call are made."""
+        return Provenance.of_kpi(self.policy.fingerprint, self.embedder, self.embedding_backend)
+
+
+def _check_gate(gate: Gate, provenance: Provenance) -> None:
+    """Refuse what is no gate, and a gate for scores that were made in another way."""
+    if not hasattr(gate, "predict_one") or not hasattr(gate, "largest_score"):
+        raise TypeError(
+            f"`gate` must be a fitted gate; got {type(gate).__name__}. Pass what fit_conformal_gate returned."
+        )
+    if gate.largest_score > 1.0:
+        raise CalibrationMismatch(
+            f"`gate` must be fitted on KPIs in [0, 1]; got one for scores up to {gate.largest_score:g}, "
+            "which look like percentages or raw scores. Fit it on `kpi`, not on `retrieval_confidence`."
+        )
+    if gate.provenance is None or gate.provenance == provenance:
+        return
+    wanted, here = gate.provenance.to_dict(), provenance.to_dict()
+    for name, cure in _CURES.items():
+        if wanted[name] != here[name]:
+            raise CalibrationMismatch(
+                f"`gate` must be fitted on KPIs made as in this call; got one for the {name} "
+                f"{wanted[name]!r} where this call has {here[name]!r}. {cure}"
+            )
+
+
+_CURES = {
+    "policy": "Pass the same policy=, or fit the gate again.",
+    "profile": "Pass the same profile=, or fit the gate again.",
+    "model": "Pass the same model=, or fit the gate again.",
+    "embedder": "Pass the same embedder=, or fit the gate again: other vectors make other scores.",
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +107,7 @@ class Asked:
     candidates: Mapping[int, FloatArray]
     questions: Mapping[int, str]
     k_requested: Sequence[int | None]
+    groups: Sequence[GroupName] | None
     is_batch: bool
 
     def name(self, argument: str, row: int) -> str:
@@ -81,6 +123,7 @@ class Asked:
         candidates: ArrayLike | None,
         question: str | None,
         k_requested: int | None,
+        group: GroupName | None = None,
     ) -> Asked:
         """From the arguments of `score`."""
         return cls(
@@ -91,6 +134,7 @@ class Asked:
             ),
             questions=_by_position([question], lambda i, q: _question("query_text", q)),
             k_requested=[_requested("k_requested", k_requested)],
+            groups=None if group is None else [check_group("group", group)],
             is_batch=False,
         )
 
@@ -103,6 +147,7 @@ class Asked:
         candidates: ArrayLike | Sequence[ArrayLike | None] | None,
         questions: Sequence[str | None] | None,
         k_requested: int | Sequence[int | None] | IntArray | None,
+        group: GroupName | Sequence[GroupName] | None = None,
     ) -> Asked:
         """From the arguments of `score_many`: one entry a query, None where it has none."""
         count = len(batch)
@@ -125,8 +170,20 @@ class Asked:
             ),
             questions=_by_position(questions, lambda i, q: _question(f"query_text[{i}]", q)),
             k_requested=[_requested("k_requested", k) for k in wanted],
+            groups=_groups(group, count),
             is_batch=True,
         )
+
+
+def _groups(group: GroupName | Sequence[GroupName] | None, count: int) -> Sequence[GroupName] | None:
+    """One group a query: one name holds for all of them."""
+    if group is None:
+        return None
+    if isinstance(group, (str, int, np.integer)):
+        return [check_group("group", group)] * count
+    _check_length("group", group, count)
+    names: list[GroupName] = check_groups("group", group).tolist()
+    return names
 
 
 def _by_position(entries: Any, check: Callable[[int, Any], Any]) -> dict[int, Any]:

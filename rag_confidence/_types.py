@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -72,28 +74,24 @@ class Provenance:
 
     Attributes
     ----------
-    policy, profile, model, embedder, backend : str or None
-        Fingerprint of the policy, of the corpus profile and of the learned model, name of the embedder,
-        and where the vectors came from; None where there is none.
+    policy, profile, model, embedder : str or None
+        Fingerprints of the policy, of the corpus profile and of the learned model, and the name of the
+        embedder ("lexical:..." for lexical vectors); None where there is none.
     """
 
     policy: str | None = None
     profile: str | None = None
     model: str | None = None
     embedder: str | None = None
-    backend: str | None = None
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Provenance:
-        """Of the KPI in a record that `RagConfidenceMetrics.to_dict` wrote."""
-        return cls(
-            policy=record["policy_fingerprint"],
-            embedder=record["embedder"],
-            backend=record["evidence.embedding_backend"],
-        )
+    def of_kpi(cls, policy: str, embedder: str | None, backend: Backend) -> Provenance:
+        """Of a KPI made under a policy, from the vectors of an embedder."""
+        name = f"lexical:{embedder or ''}" if backend == "lexical" else embedder
+        return cls(policy=policy, embedder=name)
 
     def to_dict(self) -> dict[str, str | None]:
-        """The five entries as plain values."""
+        """The four entries as plain values."""
         return asdict(self)
 
 
@@ -154,8 +152,31 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        plain = asdict(self)
+        plain = self._plain
+        return {
+            **plain,
+            **{key: copy(value) for key, value in plain.items() if isinstance(value, dict | list)},
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Guarantee:
+        """The guarantee that `to_dict` wrote."""
+        days = plain["collected"]
+        tuples = {
+            "collected": None if days is None else (days[0], days[1]),
+            "negatives": tuple(plain["negatives"].items()),
+            "not_claimed": tuple(plain["not_claimed"]),
+        }
+        return cls(**{**plain, **tuples})
+
+    @cached_property
+    def _plain(self) -> dict[str, Any]:
+        # A gate states the same guarantee with every decision: it is taken apart once.
+        plain = {name: getattr(self, name) for name in GUARANTEE_KEYS}
         plain["collected"] = None if self.collected is None else [*self.collected]
         plain["negatives"] = dict(self.negatives)
         plain["not_claimed"] = [*self.not_claimed]
         return plain
+
+
+GUARANTEE_KEYS: tuple[str, ...] = tuple(field.name for field in fields(Guarantee))

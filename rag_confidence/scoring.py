@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from rag_confidence._assess import assess
 from rag_confidence._assess_one import assess_one
+from rag_confidence._history import GroupName
 from rag_confidence._inputs import check_retrieval, check_retrievals
+from rag_confidence._predictions import Gate
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
@@ -30,6 +32,8 @@ def score(
     calibrator: Calibrator | None = None,
     perturb: bool = True,
     *,
+    gate: Gate | None = None,
+    group: GroupName | None = None,
     candidates: ArrayLike | None = None,
     query_text: str | None = None,
     contradiction: Contradiction | None = None,
@@ -63,6 +67,12 @@ def score(
         Maps the KPI in [0, 1] to a probability, reported as `p_sufficient`; never changes the KPI.
     perturb : bool
         Whether to sample the movement under small rotations of the query. Evidence only.
+    gate : ConformalGate or RiskGate, optional
+        Takes the final decision on the KPI, with a guarantee. ACCEPT gives ANSWER (ESCALATE if the policy
+        saw a conflict), ABSTAIN gives REVIEW (ESCALATE likewise), REJECT gives ABSTAIN. Without a score
+        there is no decision, and the verdict is ABSTAIN.
+    group : str or int, optional
+        Group of the question, for a gate with groups.
     candidates : array_like, shape (m,), optional
         Cosines of the whole retrieved list, the served passages first; used for the spread.
     query_text : str, optional
@@ -94,6 +104,8 @@ def score(
     ------
     TypeError, ValueError
         For input that has no defined result, naming the argument.
+    CalibrationMismatch
+        For a gate that was fitted on scores made under another policy or embedder, or on percentages.
 
     Notes
     -----
@@ -110,6 +122,7 @@ def score(
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,
+        gate=gate,
         embedder=embedder,
         embedding_backend=embedding_backend,
         invalid_rows=invalid_rows,
@@ -118,7 +131,7 @@ def score(
         seed=seed,
     )
     batch = check_retrieval(query_embedding, passage_embeddings, settings.invalid_rows)
-    asked = Asked.of_one(batch, texts, parents, candidates, query_text, k_requested)
+    asked = Asked.of_one(batch, texts, parents, candidates, query_text, k_requested, group)
     return assess_one(batch, asked, settings)
 
 
@@ -131,6 +144,8 @@ def score_many(
     calibrator: Calibrator | None = None,
     perturb: bool = True,
     *,
+    gate: Gate | None = None,
+    group: GroupName | Sequence[GroupName] | None = None,
     candidates: ArrayLike | Sequence[ArrayLike | None] | None = None,
     query_text: Sequence[str | None] | None = None,
     contradiction: Contradiction | None = None,
@@ -151,6 +166,7 @@ def score_many(
     texts, parents, candidates, query_text : sequence of length Q, optional
         What `score` takes, one entry a query; None where a query has none.
     k_requested : int or sequence of int, optional
+    group : str, int or sequence of them, optional
 
     The other parameters are those of `score`, and hold for every query.
 
@@ -175,6 +191,7 @@ def score_many(
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,
+        gate=gate,
         embedder=embedder,
         embedding_backend=embedding_backend,
         invalid_rows=invalid_rows,
@@ -183,5 +200,5 @@ def score_many(
         seed=seed,
     )
     batch = check_retrievals(query_embeddings, passage_embeddings, settings.invalid_rows)
-    asked = Asked.of_many(batch, texts, parents, candidates, query_text, k_requested)
+    asked = Asked.of_many(batch, texts, parents, candidates, query_text, k_requested, group)
     return assess(batch, asked, settings)

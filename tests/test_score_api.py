@@ -26,6 +26,7 @@ from rag_confidence import MetricPolicy, RagConfidenceMetrics, score, score_many
 KEYS = [
     "schema_version",
     "verdict",
+    "policy_verdict",
     "verdict_action",
     "verdict_reason",
     "reason_code",
@@ -35,6 +36,15 @@ KEYS = [
     "retrieval_confidence_band",
     "kpi",
     "p_sufficient",
+    "decision",
+    "prediction_set",
+    "p_value_0",
+    "p_value_1",
+    "margin_to_threshold",
+    "score_used",
+    "group",
+    "gate_fingerprint",
+    "guarantee",
     "topical_grounding",
     "topical_grounding_band",
     "answer_localization",
@@ -99,6 +109,8 @@ PARAMETERS = {
     "policy": None,
     "calibrator": None,
     "perturb": True,
+    "gate": None,
+    "group": None,
     "candidates": None,
     "query_text": None,
     "contradiction": None,
@@ -172,7 +184,7 @@ def test_the_key_set_is_frozen() -> None:
     """Every record has exactly these keys, in this order; a new key needs a new schema version."""
     for m in samples():
         assert list(m.to_dict()) == KEYS
-        assert m.to_dict()["schema_version"] == "1.0"
+        assert m.to_dict()["schema_version"] == "1.1"
 
 
 def test_the_signature_is_frozen() -> None:

@@ -150,7 +150,7 @@ class ConformalGate:
         """The rows it was fitted on."""
         return Rows(self.row_ids, self.table.whole.scores0, self.table.whole.scores1)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that is saved."""
         return _artefact.digest(gate_payload.written(self))[:16]

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rag_confidence._artefact import digest, encode_float
 from rag_confidence._history import GroupName
 from rag_confidence._predictions import GatePrediction, GatePredictions, decide, reason_of, set_of
 from rag_confidence._types import FloatArray, Guarantee, Mask, Provenance
@@ -67,6 +68,12 @@ class Thresholds:
     def largest_score(self) -> float:
         """1, for fractions."""
         return _SCALE.high
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the three numbers."""
+        numbers = [encode_float(self.q0), encode_float(self.q1), str(as_level(self.alpha))]
+        return digest(numbers)[:16]
 
     @cached_property
     def guarantee(self) -> Guarantee:

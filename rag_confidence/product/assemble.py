@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag_confidence._predictions import GatePrediction
 from rag_confidence._types import Backend
 from rag_confidence.engine.signals import MOST_MATCHED
-from rag_confidence.product.narrative import ACTIONS, reason
+from rag_confidence.product.gating import final_verdict
+from rag_confidence.product.narrative import ACTIONS, gate_reason, reason
 from rag_confidence.product.policy import MetricPolicy
 from rag_confidence.product.record import SCHEMA_VERSION
 from rag_confidence.product.verdict import (
@@ -50,6 +52,7 @@ class Call:
     policy: MetricPolicy
     backend: Backend
     embedder: str | None
+    gate_fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Row:
     """One assessed retrieval in plain numbers; nan marks what was not assessed.
 
     `values` are the five signals in [0, 1], `weights` those of the four drivers as used, `code` and
-    `risk` indices into `CODES` and `SIGNALS` (-1 for none).
+    `risk` indices into `CODES` and `SIGNALS` (-1 for none), `gated` the decision of the gate if there is one.
     """
 
     measured: Mapping[str, float]
@@ -72,6 +75,7 @@ class Row:
     contradiction: float
     p_sufficient: float
     warnings: list[str]
+    gated: GatePrediction | None = None
 
 
 def build_record(row: Row, call: Call) -> dict[str, Any]:
@@ -81,22 +85,25 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
     values = dict(zip(_NAMES, map(_plain, row.values), strict=True))
     risk = "none" if row.risk < 0 else _NAMES[row.risk]
     contradiction = _plain(row.contradiction)
-    verdict, percent = VERDICT_OF[code], 100.0 * row.kpi
+    percent = 100.0 * row.kpi
+    verdict, final_code = final_verdict(code, row.gated)
     display = _displayed(values, policy)
     confidence = shown(percent, policy.display_cuts["kpi"])
     facts = {**display, "kpi": confidence, "contradiction": contradiction, "loop_life": measured["loop_life"]}
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.value,
+        "policy_verdict": VERDICT_OF[code].value,
         "verdict_action": ACTIONS[verdict],
-        "verdict_reason": reason(code, facts, risk, policy),
-        "reason_code": code.value,
+        "verdict_reason": reason(code, facts, risk, policy) if final_code is code else gate_reason(row.gated),
+        "reason_code": final_code.value,
         "primary_risk": risk,
         "retrieval_confidence": confidence,
         "confidence_band": band(percent, policy.confidence_cuts, CONFIDENCE_BANDS),
         "retrieval_confidence_band": band(percent, policy.kpi_cuts, KPI_BANDS),
         "kpi": row.kpi,
         "p_sufficient": _plain(row.p_sufficient),
+        **(_NO_GATE if row.gated is None else _gate(row.gated, call)),
         **display,
         "grounding_assessed": values["topical_grounding"] is not None,
         "contradiction_assessed": contradiction is not None,
@@ -109,6 +116,36 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
         **dict(zip(_WEIGHT_KEYS, row.weights, strict=True)),
         **_signals(values, measured, contradiction),
         **_evidence(measured, call, row.n_dropped),
+    }
+
+
+_NO_GATE: dict[str, Any] = dict.fromkeys(
+    (
+        "decision",
+        "prediction_set",
+        "p_value_0",
+        "p_value_1",
+        "margin_to_threshold",
+        "score_used",
+        "group",
+        "gate_fingerprint",
+        "guarantee",
+    )
+)
+
+
+def _gate(gated: GatePrediction, call: Call) -> dict[str, Any]:
+    kept = gated.prediction_set
+    return {
+        "decision": gated.decision.name,
+        "prediction_set": None if kept is None else [*kept],
+        "p_value_0": gated.p_value_0,
+        "p_value_1": gated.p_value_1,
+        "margin_to_threshold": gated.margin_to_threshold,
+        "score_used": "kpi",
+        "group": None if gated.group is None else str(gated.group),
+        "gate_fingerprint": call.gate_fingerprint,
+        "guarantee": gated.guarantee.to_dict(),
     }
 
 

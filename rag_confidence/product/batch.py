@@ -9,15 +9,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from rag_confidence._types import FloatArray, IntArray, Signal
+from rag_confidence._types import FloatArray, IntArray, Provenance, Signal
 from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
 from rag_confidence.product.assemble import Call, Row, build_record
 from rag_confidence.product.drivers import Drivers
+from rag_confidence.product.gating import Gated, verdicts
 from rag_confidence.product.metrics import RagConfidenceMetrics, supported
-from rag_confidence.product.verdict import CODES, SIGNALS, VERDICT_OF
+from rag_confidence.product.verdict import SIGNALS
 
-_VERDICTS = np.array([VERDICT_OF[code].value for code in CODES])
-_REASONS = np.array([code.value for code in CODES])
 _RISKS = np.array([*(signal.value for signal in SIGNALS), "none"])
 
 
@@ -52,13 +51,15 @@ class MetricsBatch:
     drivers : Drivers
         Fractions in [0, 1] and the weights as used.
     codes, risks : ndarray of int, shape (Q,)
-        Rows of the verdict table, and primary risks (-1 for none).
+        Rows of the policy's verdict table, and primary risks (-1 for none).
     leaders, leader_cosines : ndarray, shape (Q, m)
         Served positions of the best distinct passages (-1 pads), and their cosines (nan pads).
     call : Call
         The policy and the options of the call.
     context : Context
         What was noted on single retrievals.
+    gated : Gated or None
+        Decisions of the gate, if one was given.
     """
 
     signals: Signals
@@ -69,6 +70,7 @@ class MetricsBatch:
     leader_cosines: FloatArray
     call: Call
     context: Context
+    gated: Gated | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -135,13 +137,35 @@ class MetricsBatch:
 
     @cached_property
     def verdict(self) -> np.ndarray[Any, np.dtype[np.str_]]:
-        """Verdicts as strings, shape (Q,)."""
-        return _VERDICTS[self.codes]
+        """Final verdicts as strings, shape (Q,)."""
+        return self._final[0]
+
+    @cached_property
+    def policy_verdict(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """What the policy alone would say, shape (Q,)."""
+        return verdicts(self.codes, None)[0]
+
+    @cached_property
+    def decision(self) -> np.ndarray[Any, Any]:
+        """Decisions of the gate as in the record, shape (Q,); None without one, or without a score."""
+        if self.gated is None:
+            return np.full(len(self), None)
+        words = np.char.upper(self.gated.predictions.decision).astype(object)
+        return self.gated.column(words, None)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the KPIs were made; hand it to `fit_conformal_gate`."""
+        return Provenance.of_kpi(self.call.policy.fingerprint, self.call.embedder, self.call.backend)
 
     @cached_property
     def reason_code(self) -> np.ndarray[Any, np.dtype[np.str_]]:
         """Reason codes as strings, shape (Q,)."""
-        return _REASONS[self.codes]
+        return self._final[1]
+
+    @cached_property
+    def _final(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        return verdicts(self.codes, self.gated)
 
     @cached_property
     def primary_risk(self) -> np.ndarray[Any, np.dtype[np.str_]]:
@@ -157,6 +181,8 @@ class MetricsBatch:
         """The main columns by their key in the JSON record, ready for a data frame."""
         table: dict[str, np.ndarray[Any, Any]] = {
             "verdict": self.verdict,
+            "policy_verdict": self.policy_verdict,
+            "decision": self.decision,
             "reason_code": self.reason_code,
             "primary_risk": self.primary_risk,
             "kpi": self.kpi,
@@ -183,4 +209,5 @@ class MetricsBatch:
             contradiction=float(context.contradiction[position]),
             p_sufficient=float(context.p_sufficient[position]),
             warnings=context.warnings.get(position, []),
+            gated=None if self.gated is None else self.gated.of(position),
         )

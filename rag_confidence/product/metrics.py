@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence._types import Decision, Guarantee, Provenance, ReasonCode, Signal, Verdict
 from rag_confidence.product.narrative import Contribution, contributions, narrative
 from rag_confidence.product.record import KEY_NAMES, KEYS, SCHEMA_VERSION, check_value
 
@@ -31,6 +32,16 @@ def supported(leaders: Iterable[tuple[int, float]], texts: Sequence[str] | None)
     )
 
 
+def _copied(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that shares nothing that could be changed."""
+    whole = {**record, "warnings": [*record["warnings"]]}
+    if record["decision"] is not None:
+        kept = record["prediction_set"]
+        whole["prediction_set"] = None if kept is None else [*kept]
+        whole["guarantee"] = {k: copy(value) for k, value in record["guarantee"].items()}
+    return whole
+
+
 def _named(keys: Iterable[object]) -> str:
     return ", ".join(sorted(map(str, keys))[:8])
 
@@ -52,6 +63,10 @@ class RagConfidenceMetrics:
         A sentence for the user, and what the verdict asks serving code to do.
     reason_code : ReasonCode
         The row of the verdict table that decided.
+    policy_verdict : Verdict
+        What the policy alone would say; equal to `verdict` without a gate.
+    decision : Decision or None
+        ACCEPT, REJECT or ABSTAIN of the gate; None without a gate, and where there was nothing to score.
     primary_risk : str
         The signal that clears its floor by least; "none" when nothing was assessed.
     kpi : float
@@ -99,7 +114,7 @@ class RagConfidenceMetrics:
             )
         for key in KEYS:
             check_value(key, record[key.name])
-        return cls({name: record[name] for name in KEY_NAMES} | {"warnings": list(record["warnings"])})
+        return cls(_copied({name: record[name] for name in KEY_NAMES}))
 
     def __repr__(self) -> str:
         return (
@@ -111,6 +126,38 @@ class RagConfidenceMetrics:
     def verdict(self) -> Verdict:
         """What serving code should do."""
         return Verdict(self.record["verdict"])
+
+    @property
+    def policy_verdict(self) -> Verdict:
+        """What the policy alone would say."""
+        return Verdict(self.record["policy_verdict"])
+
+    @property
+    def decision(self) -> Decision | None:
+        """What the gate decided."""
+        word = self.record["decision"]
+        return None if word is None else Decision[word]
+
+    @property
+    def prediction_set(self) -> tuple[int, ...] | None:
+        """Labels that the gate could not exclude; None without a gate, and for one without sets."""
+        kept = self.record["prediction_set"]
+        return None if kept is None else tuple(kept)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the gate bounds, under which assumption, and what it does not claim."""
+        plain = self.record["guarantee"]
+        return None if plain is None else Guarantee.from_dict(plain)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the KPI was made; hand it to `fit_conformal_gate`."""
+        return Provenance.of_kpi(
+            self.record["policy_fingerprint"],
+            self.record["embedder"],
+            self.record["evidence.embedding_backend"],
+        )
 
     @property
     def verdict_action(self) -> str:
@@ -193,7 +240,7 @@ class RagConfidenceMetrics:
 
         Every key is described in docs/json_contract.md and by `json_schema`.
         """
-        return {**self.record, "warnings": list(self.record["warnings"])}
+        return _copied(self.record)
 
     def explain(self) -> tuple[Contribution, ...]:
         """How the KPI comes about: one `Contribution` a signal, the costliest first."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag_confidence._predictions import GatePrediction
 from rag_confidence._types import ReasonCode, Signal, Verdict
 from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
 
@@ -149,6 +150,38 @@ LOOP_REASON = (
 )
 
 
+_GATE_REASONS: dict[ReasonCode, str] = {
+    ReasonCode.GATE_ACCEPT: "The evidence passes the gate: score {p.score:.3f}, {above} above its threshold.",
+    ReasonCode.GATE_REJECT: (
+        "The evidence fails the gate: score {p.score:.3f} is lower than sufficient evidence scores{below}."
+    ),
+    ReasonCode.GATE_AMBIGUOUS: (
+        "The evidence is ambiguous: score {p.score:.3f} is no surprise for insufficient evidence{below}."
+    ),
+    ReasonCode.GATE_EMPTY_SET: (
+        "The evidence is unusual: score {p.score:.3f} is a surprise for sufficient and for insufficient "
+        "evidence."
+    ),
+    ReasonCode.GATE_UNFIT_GROUP: (
+        "The gate cannot decide: too few retrievals of the group {p.group!r} have been labelled."
+    ),
+    ReasonCode.GATE_INFINITE: (
+        "The gate cannot decide: it was calibrated on too few labels ({p.guarantee.n0} insufficient, "
+        "{p.guarantee.n1} sufficient)."
+    ),
+}
+
+
+def gate_reason(gated: GatePrediction | None) -> str:
+    """The sentence for a decision of the gate."""
+    if gated is None:
+        return ""
+    margin = gated.margin_to_threshold
+    above = "0" if margin is None else f"{margin:.3f}"
+    below = "" if margin is None or margin > 0 else f", {-margin:.3f} below the threshold"
+    return _GATE_REASONS[gated.reason_code].format(p=gated, above=above, below=below)
+
+
 def narrative(
     record: Mapping[str, Any], question: str | None, passages: Sequence[tuple[int, float, str | None]]
 ) -> str:
@@ -165,6 +198,7 @@ def narrative(
         "",
         f"  weakest signal: {record['primary_risk'].replace('_', ' ')}",
         f"  {_contradiction(record)}",
+        *_gate_lines(record),
     ]
     if record["policy_fingerprint"] == DEFAULT_POLICY.fingerprint:
         lines.append("  grounding gate not fitted to your embedder: see MetricPolicy.fit_grounding")
@@ -188,6 +222,18 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if not record["contradiction_assessed"]:
         return "contradiction not assessed: embeddings cannot see it; pass contradiction="
     return f"contradiction score: {record['signals.contradiction']:.6g}"
+
+
+def _gate_lines(record: Mapping[str, Any]) -> list[str]:
+    if record["decision"] is None:
+        return []
+    kept = record["prediction_set"]
+    labels = "" if kept is None else f", labels kept {{{', '.join(map(str, kept))}}}"
+    lines = [f"  gate: {record['decision']}{labels}; the policy alone says {record['policy_verdict']}"]
+    if record["p_value_0"] is not None:
+        p0, p1 = record["p_value_0"], record["p_value_1"]
+        lines.append(f"  p-values: {p0:.3g} for insufficient, {p1:.3g} for sufficient")
+    return [*lines, f"  guarantee: {record['guarantee']['sentence']}"]
 
 
 def _support(passages: Sequence[tuple[int, float, str | None]]) -> list[str]:

@@ -6,15 +6,18 @@ The JSON Schema and the table in the docs are made from this list, so the three 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_confidence._types import ReasonCode, Signal, Verdict
+from rag_confidence._types import GUARANTEE_KEYS, Decision, ReasonCode, Signal, Verdict
 from rag_confidence.product.verdict import CONFIDENCE_BANDS, KPI_BANDS, SIGNAL_BANDS
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
-Kind = Literal["number", "integer", "string", "boolean", "array"]
+LABEL_SETS = ((), (0,), (1,), (0, 1))
+
+Kind = Literal["number", "integer", "string", "boolean", "array", "labels", "object"]
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,16 @@ def _band(signal: Signal) -> Key:
 
 _HEADLINE = (
     Key("schema_version", "string", "version of this contract", words=(SCHEMA_VERSION,)),
-    Key("verdict", "string", "what to do", words=tuple(Verdict)),
+    Key("verdict", "string", "what to do; with a gate its decision is final", words=tuple(Verdict)),
+    Key("policy_verdict", "string", "what the policy alone would say", words=tuple(Verdict)),
     Key("verdict_action", "string", "the action the verdict asks for"),
     Key("verdict_reason", "string", "one sentence that a user can be shown"),
-    Key("reason_code", "string", "row of the verdict table that decided", words=tuple(ReasonCode)),
+    Key(
+        "reason_code",
+        "string",
+        "row of the verdict table, or outcome of the gate, that decided",
+        words=tuple(ReasonCode),
+    ),
     Key("primary_risk", "string", "signal that clears its floor by least", words=(*Signal, "none")),
     _percent(
         "retrieval_confidence",
@@ -67,6 +76,18 @@ _HEADLINE = (
     Key("retrieval_confidence_band", "string", "band of the KPI", words=KPI_BANDS),
     _fraction("kpi", "the KPI, unrounded: fit gates on this one", nullable=False),
     _fraction("p_sufficient", "what `calibrator` made of the KPI"),
+)
+
+_GATE = (
+    Key("decision", "string", "decision of the gate", True, words=tuple(word.name for word in Decision)),
+    Key("prediction_set", "labels", "labels that the gate could not exclude: 1 sufficient, 0 not", True),
+    _fraction("p_value_0", "conformal p-value of insufficient evidence"),
+    _fraction("p_value_1", "conformal p-value of sufficient evidence"),
+    _real("margin_to_threshold", "score minus the score from which the gate accepts"),
+    Key("score_used", "string", "what the gate saw", True, words=("kpi", "model")),
+    Key("group", "string", "group that the gate was asked about", True),
+    Key("gate_fingerprint", "string", "hash of the gate", True),
+    Key("guarantee", "object", "what the gate bounds, under which assumption, and what not", True),
 )
 
 _DISPLAYED = (
@@ -152,7 +173,7 @@ _EVIDENCE = (
     _count("evidence.n_dropped_rows", "invalid passages dropped on request"),
 )
 
-KEYS: tuple[Key, ...] = (*_HEADLINE, *_DISPLAYED, *_CONTEXT, *_WEIGHTS, *_SIGNALS, *_EVIDENCE)
+KEYS: tuple[Key, ...] = (*_HEADLINE, *_GATE, *_DISPLAYED, *_CONTEXT, *_WEIGHTS, *_SIGNALS, *_EVIDENCE)
 """All keys, in the order of `to_dict()`."""
 
 KEY_NAMES: tuple[str, ...] = tuple(key.name for key in KEYS)
@@ -164,6 +185,8 @@ _PYTHON: dict[Kind, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
     "array": (list, tuple),
+    "labels": (list, tuple),
+    "object": (dict,),
 }
 
 
@@ -172,13 +195,27 @@ def check_value(key: Key, value: Any) -> None:
     if value is None and key.nullable:
         return
     typed = isinstance(value, _PYTHON[key.kind]) and isinstance(value, bool) == (key.kind == "boolean")
-    if typed and key.kind == "array":
-        typed = all(isinstance(entry, str) for entry in value)
+    typed = typed and _ENTRIES.get(key.kind, _any)(value)
     worded = not key.words or value in key.words
     if typed and worded and _within(key, value):
         return
     wanted = " or ".join(map(repr, map(str, key.words))) or f"a {key.kind}{_range_text(key)}"
     raise ValueError(f"`record[{key.name!r}]` must be {wanted}; got {value!r}. Pass an unchanged to_dict().")
+
+
+def _any(value: Any) -> bool:
+    return True
+
+
+_ENTRIES: dict[Kind, Callable[[Any], bool]] = {
+    "array": lambda value: all(isinstance(entry, str) for entry in value),
+    "labels": lambda value: tuple(value) in LABEL_SETS and not any(map(_is_bool, value)),
+    "object": lambda value: set(value) == set(GUARANTEE_KEYS),
+}
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
 def _within(key: Key, value: Any) -> bool:
@@ -214,7 +251,8 @@ def json_schema() -> dict[str, Any]:
 
 def _property(key: Key) -> dict[str, Any]:
     schema: dict[str, Any] = {"description": key.meaning}
-    schema["type"] = [key.kind, "null"] if key.nullable else key.kind
+    kind = "array" if key.kind == "labels" else key.kind
+    schema["type"] = [kind, "null"] if key.nullable else kind
     if key.words:
         schema["enum"] = [str(word) for word in key.words] + ([None] if key.nullable else [])
     if key.low is not None:
@@ -223,4 +261,9 @@ def _property(key: Key) -> dict[str, Any]:
         schema["maximum"] = key.high
     if key.kind == "array":
         schema["items"] = {"type": "string"}
+    if key.kind == "labels":
+        schema["enum"] = [*map(list, LABEL_SETS), None]
+    if key.kind == "object":
+        schema |= {"required": [*GUARANTEE_KEYS], "additionalProperties": False}
+        schema["properties"] = {name: {} for name in GUARANTEE_KEYS}
     return schema

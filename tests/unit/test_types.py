@@ -8,12 +8,12 @@ from typing import get_args
 
 import pytest
 
-from rag_confidence._types import Backend, InvalidRows, LoopTest, ReasonCode, Signal, Verdict
+from rag_confidence._types import Backend, Decision, InvalidRows, LoopTest, ReasonCode, Signal, Verdict
 
 
 def test_words_are_plain_strings() -> None:
     """A word equals, prints, hashes and serialises as its string, so that serving code may compare either."""
-    for word in (*Verdict, *ReasonCode, *Signal):
+    for word in (*Verdict, *ReasonCode, *Decision, *Signal):
         assert word == str(word) == f"{word}" == word.value
         assert json.loads(json.dumps(word)) == word.value
         assert {word.value: 1}[word] == 1
@@ -33,7 +33,14 @@ def test_the_vocabulary_is_frozen() -> None:
         "driver_floor",
         "shape_only",
         "healthy",
+        "gate_accept",
+        "gate_reject",
+        "gate_ambiguous",
+        "gate_empty_set",
+        "gate_unfit_group",
+        "gate_infinite",
     ]
+    assert [*Decision] == ["accept", "reject", "abstain"]
     assert [*Signal] == [
         "topical_grounding",
         "answer_localization",

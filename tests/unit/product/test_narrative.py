@@ -13,7 +13,7 @@ from strategies import Retrieval, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, ReasonCode, Signal, Verdict, score
 from rag_confidence.product.narrative import _MEANINGS, ACTIONS, reason
-from rag_confidence.product.verdict import SIGNAL_BANDS
+from rag_confidence.product.verdict import CODES, SIGNAL_BANDS
 
 QUERY = np.eye(4)[0]
 GOOD = np.array([[0.9, 0.4, 0.1, 0], [0.85, 0.5, 0, 0.1], [0.8, 0.5, 0.1, 0.1]])
@@ -36,7 +36,7 @@ def fit_to_show(sentence: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("code", ReasonCode)
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("risk", Signal)
 def test_every_reason_is_a_sentence_for_a_user(code: ReasonCode, risk: Signal) -> None:
     """For every code and every weakest signal."""

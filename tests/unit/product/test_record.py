@@ -51,6 +51,8 @@ def wrong_values(key: Key) -> list[Any]:
         "string": [1, True, [], {}],
         "boolean": ["true", 1, 0],
         "array": ["note", 1, {}, [1], [None], ["note", 2.5]],
+        "labels": ["01", 1, {}, [2], [None], [0, 1, 1], [1, 1], ["1"], [True]],
+        "object": ["{}", 1, [], {}, {"kind": "marginal"}],
     }
     values = list(wrong[key.kind])
     if not key.nullable:
