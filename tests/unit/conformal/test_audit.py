@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from rag_confidence.conformal.audit import Confusion, audit_scores
 
 SCORE = st.one_of(st.integers(0, 10).map(lambda i: i / 10), st.floats(0, 1))
-ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=40)
+ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=16)
 Rows = list[tuple[float, bool]]
 
 SIX = ([0.9, 0.8, 0.7, 0.6, 0.4, 0.2], [1, 0, 1, 1, 0, 0])

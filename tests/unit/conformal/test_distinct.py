@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from rag_confidence.conformal.distinct import distinct
 
-ROWS = st.lists(st.tuples(st.sampled_from([-1.0, -0.0, 0.0, 0.1, 0.3, 2.0]), st.booleans()), min_size=1)
+ROWS = st.lists(
+    st.tuples(st.sampled_from([-1.0, -0.0, 0.0, 0.1, 0.3, 2.0]), st.booleans()), min_size=1, max_size=16
+)
 
 
 @given(ROWS)

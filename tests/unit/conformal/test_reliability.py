@@ -24,7 +24,7 @@ from rag_confidence.conformal.reliability import (
 Rows = list[tuple[float, bool]]
 
 TENTHS = st.integers(0, 20).map(lambda i: i / 20)
-ROWS = st.lists(st.tuples(st.one_of(TENTHS, st.floats(0, 1)), st.booleans()), min_size=1, max_size=30)
+ROWS = st.lists(st.tuples(st.one_of(TENTHS, st.floats(0, 1)), st.booleans()), min_size=1, max_size=16)
 BINS = st.integers(1, 12)
 
 
@@ -175,7 +175,7 @@ def test_brier_parts_of_four_rows() -> None:
     assert parts.uncertainty == pytest.approx(1 / 4, abs=1e-15)
 
 
-@given(st.lists(st.tuples(st.one_of(TENTHS, st.floats(0, 1)), st.booleans()), min_size=1, max_size=12))
+@given(st.lists(st.tuples(st.one_of(TENTHS, st.floats(0, 1)), st.booleans()), min_size=1, max_size=10))
 def test_brier_parts_are_exact(rows: Rows) -> None:
     """All four numbers are those of the min-max isotonic regression in fractions."""
     recalibrated = slow_brier(rows, slow_isotonic(rows))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rag_confidence.conformal.risk_coverage import RiskCoverage, risk_coverage
 
 SCORE = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 0.5, 0.9]), st.floats(-100, 100, allow_nan=False))
-ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=25)
+ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=14)
 Rows = list[tuple[float, bool]]
 
 

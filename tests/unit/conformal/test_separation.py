@@ -14,7 +14,7 @@ from rag_confidence.conformal.separation import auroc, auroc_interval, auroc_of_
 
 FEW = st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.7, 1.0])
 ANY = st.floats(-1e6, 1e6, allow_nan=False)
-ROWS = st.lists(st.tuples(st.one_of(FEW, ANY), st.booleans()), min_size=1, max_size=40)
+ROWS = st.lists(st.tuples(st.one_of(FEW, ANY), st.booleans()), min_size=1, max_size=16)
 
 
 def auroc_by_pairs(scores: list[float], labels: list[bool]) -> Fraction | None:

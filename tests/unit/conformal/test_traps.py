@@ -15,7 +15,7 @@ from rag_confidence.conformal.traps import find_lexical_traps
 ROWS = st.lists(
     st.tuples(st.one_of(st.sampled_from([0.0, 0.5, 0.7, 0.9]), st.floats(0, 1)), st.booleans()),
     min_size=1,
-    max_size=40,
+    max_size=16,
 )
 Rows = list[tuple[float, bool]]
 
