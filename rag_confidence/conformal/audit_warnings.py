@@ -13,6 +13,7 @@ import numpy as np
 from rag_confidence.conformal.binomial import binomial_upper, clopper_pearson
 from rag_confidence.conformal.distinct import Distinct
 from rag_confidence.conformal.proportion import Proportion
+from rag_confidence.conformal.refusal import AUROC_FLOOR
 from rag_confidence.conformal.reliability import ReliabilityBin
 
 Sentences: TypeAlias = tuple[str, ...]
@@ -22,7 +23,6 @@ FEW_ROWS = 50
 RARE = 0.05
 NARROW = 0.2
 CENTRAL = 0.98
-AUROC_FLOOR = 0.60
 JOINT_LEVEL = 0.05
 
 NAMES = ("insufficient", "sufficient")
