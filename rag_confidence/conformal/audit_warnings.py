@@ -18,7 +18,7 @@ from rag_confidence.conformal.reliability import ReliabilityBin
 
 Sentences: TypeAlias = tuple[str, ...]
 
-# Below this, a rate of 0 among the rows of a class still allows a true rate above 6 %.
+# With fewer rows of a class, none of them in error, the true rate may still be nearly 6 %, or more.
 FEW_ROWS = 50
 RARE = 0.05
 NARROW = 0.2
