@@ -1,0 +1,111 @@
+"""What the three probability maps share: labelled scores pooled by value, checked points, safe interpolation.
+
+A probability map stands beside the gate, never before it on the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rag_confidence._history import check_aligned, check_history, check_two_classes
+from rag_confidence._inputs import numbers
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.conformal.rows import Rows, rows_of
+from rag_confidence.errors import ArtefactError
+
+Scores: TypeAlias = Sequence[float] | NDArray[Any]
+RowIds: TypeAlias = Sequence[Hashable] | ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Labelled scores, those of equal value together.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (K,)
+        The distinct scores, ascending.
+    zeros, ones : ndarray of int, shape (K,)
+        Insufficient and sufficient rows at each of them.
+    rows : Rows
+        The rows that were pooled.
+    """
+
+    scores: FloatArray
+    zeros: IntArray
+    ones: IntArray
+    rows: Rows
+
+    @property
+    def n0(self) -> int:
+        """Insufficient rows."""
+        return int(self.zeros.sum())
+
+    @property
+    def n1(self) -> int:
+        """Sufficient rows."""
+        return int(self.ones.sum())
+
+
+def pool(scores: ArrayLike, labels: ArrayLike, row_ids: RowIds | None) -> Pooled:
+    """Checked history of both classes, pooled by score, so that the order of rows cannot matter."""
+    check_aligned(scores=scores, labels=labels, row_ids=row_ids)
+    values, flags = check_history(scores, labels)
+    check_two_classes(flags)
+    # Adding 0.0 makes -0.0 the 0.0 that it equals.
+    values = values.astype(np.float64) + 0.0
+    rows = rows_of(values, flags, row_ids)
+    distinct, places = np.unique(values, return_inverse=True)
+    count = np.bincount(places, minlength=len(distinct))
+    ones = np.bincount(places[flags], minlength=len(distinct))
+    return Pooled(distinct, count - ones, ones, rows)
+
+
+def check_points(score: ArrayLike) -> FloatArray:
+    """The argument of a map as finite float64 numbers of any shape."""
+    points = numbers("score", score).astype(np.float64)
+    finite = np.isfinite(points)
+    if not finite.all():
+        raise ValueError(
+            f"`score` must be finite; got {points[~finite][0]}. A score that is missing has no probability."
+        )
+    return points
+
+
+def plain(values: FloatArray) -> Any:
+    """A float for a single number, else the array."""
+    return float(values) if values.ndim == 0 else values
+
+
+def position(points: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
+    """(points - low) / (high - low), and 0 on an empty width, without overflow on the way.
+
+    Infinite only where points lie more than 1e308 widths outside.
+    """
+    with np.errstate(over="ignore"):
+        # Halving keeps the differences of huge numbers finite; small ones it would round.
+        unit = np.where(np.subtract(high, low) > 1.0, 0.5, 1.0)
+        width = high * unit - low * unit
+        shifted = np.where(width > 0.0, points * unit - low * unit, 0.0)
+        return np.asarray(shifted / np.where(width > 0.0, width, 1.0))
+
+
+def frozen(values: FloatArray) -> FloatArray:
+    """A read-only copy."""
+    copy = np.array(values, dtype=np.float64)
+    copy.flags.writeable = False
+    return copy
+
+
+def check_fields(kind: str, payload: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+    """Refuse a payload that lacks a field or has one that this release does not know."""
+    if odd := sorted(set(payload) ^ set(fields)):
+        raise ArtefactError(
+            f"`payload` must be a {kind} with the fields {', '.join(fields)}; got a difference in "
+            f"{', '.join(odd)}. Fit it again with this release."
+        )
