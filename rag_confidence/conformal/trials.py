@@ -27,7 +27,7 @@ from rag_confidence.conformal.bands import (
 from rag_confidence.conformal.quantile import Level, conformal_rank
 
 _SALT = 0x5B4EAD
-_SIMULATED = 1999
+_SIMULATED = 999
 # Twice exp(-35) is below the rounding of a double: what lies further out cannot be told from zero.
 _NEGLIGIBLE = 35.0
 
@@ -82,7 +82,7 @@ class SpreadTest:
         Mean squared deviation in units of its expectation: 1 is right, above 1 means that rows repeat or
         depend on each other, below 1 that trials share their rows. None where no threshold is finite.
     p_value : float
-        Two-sided, by simulation of 1,999 null runs; never below 1/1000.
+        Two-sided, by simulation of 999 null runs; never below 1/500.
     level : float
     """
 
@@ -180,7 +180,7 @@ def _band_of(start: int, pmf: FloatArray, level: float) -> tuple[int, int]:
 def spread_test(covered: IntArray, trials: Sequence[Trial], level: float, *, seed: int = 0) -> SpreadTest:
     """Whether counts `covered` (R,) of independent trials scatter as beta-binomial counts do.
 
-    Repeated and dependent rows leave the mean where it is and widen the spread. Cost O(2000 R).
+    Repeated and dependent rows leave the mean where it is and widen the spread. Cost O(1000 R).
     """
     check_band_level(level)
     random = [(count, t) for count, t in zip(covered.tolist(), trials, strict=True) if not math.isinf(t.rank)]
