@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference_probability as ref
 from histories import History, histories
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_confidence.conformal.isotonic import fit_isotonic
@@ -54,6 +54,7 @@ def test_it_never_falls(h: History, points: list[float]) -> None:
     assert (np.diff(fit_isotonic(h.scores, h.labels)(everywhere)) >= 0.0).all()
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_the_mean_probability_of_the_rows_is_their_share_of_ones(h: History) -> None:
     """Over its own rows the map is calibrated as a whole: each block has the mean of its labels."""
@@ -61,6 +62,7 @@ def test_the_mean_probability_of_the_rows_is_their_share_of_ones(h: History) -> 
     assert chances.mean() == pytest.approx(np.mean(h.labels), abs=1e-12)
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_the_best_order_is_kept_exactly(h: History) -> None:
     """Rows whose labels already rise with the score are fitted without error."""
@@ -70,6 +72,7 @@ def test_the_best_order_is_kept_exactly(h: History) -> None:
     assert fit_isotonic(x, y)(x).tolist() == y.tolist()
 
 
+@settings(max_examples=20)
 @given(h=few, exponent=st.integers(-40, 40), shift=st.integers(-3, 3))
 def test_only_the_order_of_the_scores_decides(h: History, exponent: int, shift: int) -> None:
     """A rising change of scale leaves the value of each row as it was."""

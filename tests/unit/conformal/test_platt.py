@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reference_probability as ref
 from histories import History, histories
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from refusals import refuse
@@ -76,6 +76,7 @@ def test_it_is_the_minimum(h: History) -> None:
     assert gradient(h, chances) == pytest.approx((0.0, 0.0), abs=1e-13)
 
 
+@settings(max_examples=20)
 @given(h=fractions)
 def test_its_logit_is_a_line_in_the_score(h: History) -> None:
     """The logit of each probability is slope * score + intercept, in the caller's units."""
@@ -87,6 +88,7 @@ def test_its_logit_is_a_line_in_the_score(h: History) -> None:
     assert np.log(chances / (1 - chances)) == pytest.approx(line[plain], abs=1e-6)
 
 
+@settings(max_examples=20)
 @given(h=histories(most=12))
 def test_it_rises_or_falls_as_its_slope_says(h: History) -> None:
     """The map is monotone, to rounding, in the direction of the slope, far outside the rows as well."""

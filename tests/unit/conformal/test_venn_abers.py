@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference_probability as ref
 from histories import History, histories
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_confidence.conformal.isotonic import fit_isotonic
@@ -71,6 +71,7 @@ def test_a_large_history_agrees_with_two_library_fits() -> None:
         assert chance.interval(point) == tuple(ends)
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_the_merged_probability_lies_inside(h: History) -> None:
     """p0 <= merged <= p1, where merged = p1 / (1 - p0 + p1)."""
@@ -81,6 +82,7 @@ def test_the_merged_probability_lies_inside(h: History) -> None:
     assert merged == pytest.approx(p1 / (1 - p0 + p1), abs=1e-15)
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_the_merged_probability_has_equal_regret(h: History) -> None:
     """Whichever label comes true, the log loss exceeds that of the right end by the same amount."""
@@ -99,6 +101,7 @@ def test_it_never_falls(h: History, points: list[float]) -> None:
         assert (np.diff(values) >= 0.0).all()
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_the_isotonic_map_lies_between_the_ends(h: History) -> None:
     """At a fitted score, a 0 more can only lower the fit and a 1 more can only raise it."""
@@ -108,6 +111,7 @@ def test_the_isotonic_map_lies_between_the_ends(h: History) -> None:
     assert ((p0 <= fitted) & (fitted <= p1)).all()
 
 
+@settings(max_examples=20)
 @given(h=few)
 def test_exchanged_labels_and_reversed_scores_mirror_the_interval(h: History) -> None:
     """From the other end, with the labels exchanged, (p0, p1) becomes (1 - p1, 1 - p0)."""
@@ -120,6 +124,7 @@ def test_exchanged_labels_and_reversed_scores_mirror_the_interval(h: History) ->
     assert q1 == pytest.approx(1 - p0, abs=1e-15)
 
 
+@settings(max_examples=20)
 @given(h=few, exponent=st.integers(-40, 40), shift=st.integers(-3, 3))
 def test_only_the_order_of_the_scores_decides(h: History, exponent: int, shift: int) -> None:
     """A rising change of scale leaves the interval of each row as it was."""
