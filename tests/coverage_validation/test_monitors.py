@@ -6,6 +6,7 @@ Rates are held against exact binomial limits: a rate that is as claimed fails fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,46 @@ def test_another_meaning_of_the_score_is_seen_by_labels_alone() -> None:
     risks = np.where(np.arange(1000) < 500, 0.08, 0.3)
     assert not DriftMonitor(scores[:500]).update_many(scores[500:]).alarm
     assert RiskMonitor(0.1).update_many(rng.random(1000) < risks).alarm
+
+
+# --- drift on real scores
+
+
+REAL_SETS = ("squad2", "clapnq", "scifact", "pubmedqa", "bfcl_tools")
+
+
+def best_cosines(data_dir: Path, name: str) -> ref.Numbers:
+    """The largest cosine of every query of a real set."""
+    with np.load(data_dir / name / "topk_minilm.npz") as file:
+        return np.asarray(file["cos"][:, 0], dtype=np.float64)
+
+
+@pytest.mark.needs_data
+def test_real_scores_in_random_order_ring_no_more_often_than_claimed(data_dir: Path) -> None:
+    """The best cosines of five real sets, each shuffled 30 times: 150 runs at 5 %."""
+    rng, rung = np.random.default_rng(13), 0
+    for name in REAL_SETS:
+        scores = best_cosines(data_dir, name)
+        for seed in range(30):
+            order = rng.permutation(scores)[:400]
+            monitor = DriftMonitor(order[:100], false_alarm_rate=0.05, seed=seed)
+            rung += monitor.update_many(order[100:]).alarm
+    print(f"real scores: {rung} of 150 at 5 %")
+    assert not ref.exceeds(rung, 150, 0.05)
+
+
+@pytest.mark.needs_data
+@pytest.mark.parametrize("other", REAL_SETS[1:])
+def test_real_traffic_from_elsewhere_is_seen(data_dir: Path, other: str) -> None:
+    """A monitor opened on questions of squad2 rings while 300 questions of another set come in, and not before."""
+    rng = np.random.default_rng(14)
+    known, new = (rng.permutation(best_cosines(data_dir, name)) for name in ("squad2", other))
+    monitor = DriftMonitor(known[:300])
+    assert not monitor.update_many(known[300:500]).alarm
+    state = monitor.update_many(new[:300])
+    print(f"squad2, then {other}: {state.sentence}")
+    assert state.alarm_at is not None
+    assert state.alarm_at > 200
 
 
 # --- risk
