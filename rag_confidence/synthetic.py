@@ -129,6 +129,20 @@ def draw_rag_rows(rng: np.random.Generator, n: int) -> LabelledScores:
     return LabelledScores(rng.beta(a[kind], b[kind]), labels, np.array([k.name for k in KINDS])[kind])
 
 
+def accepted_above(threshold: float) -> tuple[float, float]:
+    """Exact shares of the insufficient and of the sufficient rows of `rag_benchmark` above a threshold.
+
+    The first is the true false-sufficiency rate of whatever accepts the scores above it.
+    """
+    from scipy.special import betaincc
+
+    shares, sufficient, a, b = _columns("share", "sufficient", "a", "b")
+    above = betaincc(a, b, min(max(threshold, 0.0), 1.0))
+    weights = shares * (1.0 - sufficient), shares * sufficient
+    insufficient_rows, sufficient_rows = (float(above @ part / part.sum()) for part in weights)
+    return insufficient_rows, sufficient_rows
+
+
 def uniform_scores(rng: np.random.Generator, n: int) -> FloatArray:
     """Nonconformity scores spread evenly over [0, 1], shape (n,): distribution function x."""
     _check_rows(n)

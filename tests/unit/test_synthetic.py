@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import gammainc
@@ -11,6 +13,7 @@ from rag_confidence.synthetic import (
     KINDS,
     Kind,
     Nonconformity,
+    accepted_above,
     draw_rag_rows,
     labelled_scores,
     logprob_scores,
@@ -27,7 +30,7 @@ SHAPES = {
 
 
 def accepted(threshold: float, *, label: int) -> float:
-    """Exact share of a class that a fixed threshold accepts, from the mixture."""
+    """Share of a class that a fixed threshold accepts, summed over the mixture."""
     weights = [k.share * (k.sufficient if label else 1.0 - k.sufficient) for k in KINDS]
     return float(np.average([beta.sf(threshold, k.a, k.b) for k in KINDS], weights=weights))
 
@@ -72,6 +75,20 @@ def test_fixed_thresholds_fail_as_published(threshold: float, insufficient: floa
     """A fixed threshold accepts the stated shares of both classes, to a point."""
     assert accepted(threshold, label=0) == pytest.approx(insufficient, abs=0.01)
     assert accepted(threshold, label=1) == pytest.approx(sufficient, abs=0.01)
+
+
+@pytest.mark.parametrize("threshold", [-math.inf, -1.0, 0.0, 0.3, 0.6, 0.97, 1.0, math.inf])
+def test_true_acceptance_is_that_of_the_mixture(threshold: float) -> None:
+    """Both shares equal the weighted survival functions, at and beyond the ends of [0, 1] too."""
+    expected = accepted(threshold, label=0), accepted(threshold, label=1)
+    assert accepted_above(threshold) == pytest.approx(expected, abs=1e-12)
+
+
+def test_true_acceptance_is_what_many_rows_show() -> None:
+    """Over 100,000 rows the shares accepted are the exact ones, to four standard errors."""
+    rows = rag_benchmark(4, 100_000)
+    for label, exact in enumerate(accepted_above(0.75)):
+        assert (rows.scores[rows.labels == bool(label)] > 0.75).mean() == pytest.approx(exact, abs=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
