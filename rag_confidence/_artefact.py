@@ -41,7 +41,11 @@ def wrap(kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def unwrap(name: str, kind: str, document: Any) -> dict[str, Any]:
     """The payload that `wrap` was given; anything else is refused."""
-    if not isinstance(document, Mapping) or set(document) != _KEYS:
+    if (
+        not isinstance(document, Mapping)
+        or set(document) != _KEYS
+        or not isinstance(document["payload"], Mapping)
+    ):
         raise ArtefactError(
             f"`{name}` must be a saved {kind}; got something else. Pass what save() or to_dict() wrote."
         )
@@ -91,7 +95,7 @@ def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """The payload of a file that `write` wrote."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, IsADirectoryError) as error:
         raise ArtefactError(
             f"`path` must be a saved {kind}; got {os.fspath(path)!r}, which is no such JSON file. "
             "Check the path or restore the file."

@@ -130,7 +130,8 @@ def check_aligned(**columns: Any) -> None:
     """Columns that are given have one length, and those with an index share it."""
     given = {name: column for name, column in columns.items() if column is not None}
     for name, column in given.items():
-        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+        sized = hasattr(column, "__len__") and getattr(column, "ndim", 1) > 0
+        if isinstance(column, (str, bytes)) or not sized:
             raise TypeError(f"`{name}` must be an array or a list; got {type(column).__name__}. {_CURE}")
     _refuse_other_index(given)
     first, *others = given

@@ -106,15 +106,20 @@ def set_of(keeps_0: bool, keeps_1: bool) -> PredictionSet:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GatePredictions:
-    """Decisions on n scores, held as columns; ``predictions[i]`` is a `GatePrediction`.
+    """Decisions on n scores, as columns; ``predictions[i]`` is a `GatePrediction`.
+
+    Columns are computed when they are first read, from the array of scores that was handed in, which is not
+    copied: do not write to it before.
 
     Attributes
     ----------
     scores : ndarray, shape (n,)
     groups : sequence or None
         The group of each row.
-    label0_kept, label1_kept : ndarray of bool, shape (n,)
-        Whether "insufficient" and "sufficient" could not be excluded.
+    seen : ndarray, shape (n,)
+        The scores in the precision in which they meet the thresholds.
+    q0, t1 : float or ndarray, shape (n,)
+        Thresholds that each score meets: "insufficient" is kept up to `q0`, "sufficient" from `t1` on.
     unfit, infinite : ndarray of bool, shape (n,) or bool
         Rows of a group that the gate is not fitted for, and rows that meet an infinite threshold.
     on_conflict : {"abstain", "accept", "reject"}
@@ -125,8 +130,9 @@ class GatePredictions:
 
     scores: FloatArray
     groups: Sequence[GroupName] | None
-    label0_kept: Mask
-    label1_kept: Mask
+    seen: FloatArray
+    q0: Any
+    t1: Any
     unfit: Mask | bool
     infinite: Mask | bool
     on_conflict: OnConflict
@@ -158,16 +164,26 @@ class GatePredictions:
         return (self[i] for i in range(len(self)))
 
     @cached_property
+    def label0_kept(self) -> Mask:
+        """Whether "insufficient" could not be excluded, shape (n,)."""
+        return np.asarray(self.seen <= self.q0)
+
+    @cached_property
+    def label1_kept(self) -> Mask:
+        """Whether "sufficient" could not be excluded, shape (n,)."""
+        return np.asarray(self.seen >= self.t1)
+
+    @cached_property
     def accepted(self) -> Mask:
         """Rows with the decision ACCEPT, shape (n,)."""
-        held = self.label1_kept | (self.on_conflict == "accept")
-        return np.asarray(~self.label0_kept & held)
+        excluded = ~self.label0_kept
+        return excluded if self.on_conflict == "accept" else excluded & self.label1_kept
 
     @cached_property
     def rejected(self) -> Mask:
         """Rows with the decision REJECT, shape (n,)."""
-        held = self.label0_kept | (self.on_conflict == "reject")
-        return np.asarray(~self.label1_kept & held)
+        excluded = ~self.label1_kept
+        return excluded if self.on_conflict == "reject" else excluded & self.label0_kept
 
     @cached_property
     def abstained(self) -> Mask:

@@ -98,16 +98,16 @@ class CellTable:
 
     def find_many(
         self, scores: ArrayLike, groups: Sequence[GroupName] | None
-    ) -> tuple[np.ndarray[Any, np.dtype[np.intp]], list[Found]]:
-        """For each row the place of what it meets in the list of all that can be met."""
+    ) -> tuple[list[GroupName], np.ndarray[Any, np.dtype[np.intp]], list[Found]]:
+        """Checked groups, and for each row the place of what it meets in the list of all that can be met."""
         if groups is None or not self.groups:
             self.check_asked(None if groups is None else next(iter(groups), ""))
         check_aligned(scores=scores, groups=groups)
         names = {group: at for at, group in enumerate(self._by_group)}
-        checked = check_groups("groups", () if groups is None else groups)
+        checked = check_groups("groups", () if groups is None else groups).tolist()
         places = np.array([names.get(group, len(names)) for group in checked], dtype=np.intp)
         unseen = Found(self.whole, pooled=True) if self.small_groups == "pool" else Found(self._unseen, True)
-        return places, [*(self.find(group) for group in names), unseen]
+        return checked, places, [*(self.find(group) for group in names), unseen]
 
     @cached_property
     def _by_group(self) -> dict[GroupName, Cell]:

@@ -13,6 +13,7 @@ import numpy as np
 from rag_confidence._history import GroupName
 from rag_confidence._types import FloatArray, Mask
 from rag_confidence.conformal.quantile import least_rank, pac_rank
+from rag_confidence.conformal.rows import sorted_scores
 
 GuaranteeKind: TypeAlias = Literal["marginal", "pac"]
 
@@ -93,11 +94,11 @@ def class_scores(
     """
     values = scores.astype(np.float64, copy=False)
     if clusters is None:
-        return _frozen(np.sort(values[~labels])), _frozen(np.sort(values[labels]))
+        return sorted_scores(values[~labels]), sorted_scores(values[labels])
     codes = _codes(clusters)
     highest = _extremes(values[~labels], codes[~labels], np.maximum)
     lowest = _extremes(values[labels], codes[labels], np.minimum)
-    return _frozen(np.sort(highest)), _frozen(np.sort(lowest))
+    return sorted_scores(highest), sorted_scores(lowest)
 
 
 def _codes(clusters: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.intp]]:
@@ -111,11 +112,6 @@ def _extremes(values: FloatArray, codes: Any, ufunc: np.ufunc) -> FloatArray:
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     return np.asarray(ufunc.reduceat(values[order], starts))
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    array.flags.writeable = False
-    return array
 
 
 def by_group(groups: np.ndarray[Any, Any] | None, count: int) -> Iterator[tuple[GroupName | None, Any]]:

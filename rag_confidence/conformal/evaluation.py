@@ -16,7 +16,7 @@ from rag_confidence._types import Mask
 from rag_confidence.conformal.bands import covered_pmf
 from rag_confidence.conformal.cells import Cell, Levels
 from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.loose import Thresholds
+from rag_confidence.conformal.loose import Thresholds, check_decider
 from rag_confidence.conformal.proportion import Proportion, proportion_of
 
 _TAIL = 0.025
@@ -118,7 +118,7 @@ def evaluate_conformal_gate(
     check_aligned(scores=scores, labels=labels, groups=groups)
     check_scores("scores", scores)
     sufficient = check_labels("labels", labels)
-    decided = gate.predict(scores, groups)
+    decided = check_decider(gate).predict(scores, groups)
     if isinstance(gate, Thresholds):
         return _evaluated(decided, sufficient, None, None, {})
     if not gate.table.groups:

@@ -56,8 +56,8 @@ class ConformalGate:
         How well the score separates the classes, with a 95 % interval.
     provenance : Provenance or None
         How the calibration scores were made.
-    row_ids : frozenset of str, or None
-        Hashes of the ids of the rows.
+    rows : Rows
+        The rows it was fitted on.
     data_hash : str
         SHA-256 of the calibration scores and labels.
     notes : tuple of str
@@ -73,7 +73,7 @@ class ConformalGate:
     auroc_low: float
     auroc_high: float
     provenance: Provenance | None
-    row_ids: frozenset[str] | None
+    rows: Rows
     data_hash: str
     notes: tuple[str, ...]
 
@@ -145,11 +145,6 @@ class ConformalGate:
         """The largest calibration score."""
         return self.scale.high
 
-    @property
-    def rows(self) -> Rows:
-        """The rows it was fitted on."""
-        return Rows(self.row_ids, self.table.whole.scores0, self.table.whole.scores1)
-
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that is saved."""
@@ -187,20 +182,17 @@ class ConformalGate:
         value = check_new_score(score, self.scale)
         found = self.table.find(group)
         cell = found.cell
-        precision = coarser(np.dtype(type(value)), self.scale)
-        seen, q0, t1 = (value, cell.q0, cell.t1)
-        if precision != np.float64:
-            seen, q0, t1 = rounded((value, cell.q0, cell.t1), precision)
+        seen, q0, t1 = self._comparable(np.asarray(value), cell.q0, cell.t1)
+        bar = float(q0) if self.on_conflict == "accept" else max(float(q0), float(t1))
         keeps_0, keeps_1 = bool(seen <= q0), bool(seen >= t1)
-        p0, p1 = _p_values(cell, np.asarray(seen, dtype=precision))
-        bar = self._accepts_from(cell)
+        p0, p1 = _p_values(cell, seen)
         return GatePrediction(
             score=float(value),
             decision=decide(keeps_0, keeps_1, self.on_conflict),
             prediction_set=set_of(keeps_0, keeps_1),
             p_value_0=float(p0),
             p_value_1=float(p1),
-            margin_to_threshold=None if math.isinf(bar) else float(value) - bar,
+            margin_to_threshold=None if math.isinf(bar) else float(seen) - bar,
             reason_code=reason_of(keeps_0, keeps_1, unfit=found.unfit, infinite=cell.is_infinite),
             group=group,
             guarantee=self._guarantees(group),
@@ -232,14 +224,9 @@ class ConformalGate:
         if groups is not None or self.table.groups:
             return self._predict_groups(scores, groups)
         values = check_new_scores(scores, self.scale)
-        precision, cell = coarser(values.dtype, self.scale), self.table.whole
-        q0, t1 = (cell.q0, cell.t1)
-        seen = values
-        if precision != np.float64:
-            seen, (q0, t1) = rounded(values, precision), rounded((cell.q0, cell.t1), precision)
-        return GatePredictions(
-            values, None, seen <= q0, seen >= t1, False, cell.is_infinite, self.on_conflict, self
-        )
+        cell = self.table.whole
+        seen, q0, t1 = self._comparable(values, cell.q0, cell.t1)
+        return GatePredictions(values, None, seen, q0, t1, False, cell.is_infinite, self.on_conflict, self)
 
     def p_values(
         self, scores: ArrayLike, groups: Sequence[GroupName] | None = None
@@ -269,7 +256,7 @@ class ConformalGate:
         if groups is None and not self.table.groups:
             return _p_values(self.table.whole, seen)
         p0, p1 = np.empty(len(values)), np.empty(len(values))
-        places, found = self.table.find_many(scores, groups)
+        _, places, found = self.table.find_many(scores, groups)
         for at in np.unique(places).tolist():
             rows = places == at
             p0[rows], p1[rows] = _p_values(found[at].cell, seen[rows])
@@ -324,24 +311,27 @@ class ConformalGate:
 
     def _predict_groups(self, scores: ArrayLike, groups: Sequence[GroupName] | None) -> GatePredictions:
         values = check_new_scores(scores, self.scale)
-        places, found = self.table.find_many(scores, groups)
-        precision = coarser(values.dtype, self.scale)
-        seen = rounded(values, precision)
-        q0 = rounded([one.cell.q0 for one in found], precision)[places]
-        t1 = rounded([one.cell.t1 for one in found], precision)[places]
+        names, places, found = self.table.find_many(scores, groups)
+        q0, t1 = [one.cell.q0 for one in found], [one.cell.t1 for one in found]
+        seen, q0, t1 = self._comparable(values, q0, t1)
         return GatePredictions(
             scores=values,
-            groups=groups,
-            label0_kept=seen <= q0,
-            label1_kept=seen >= t1,
+            groups=names,
+            seen=seen,
+            q0=q0[places],
+            t1=t1[places],
             unfit=np.array([one.unfit for one in found])[places],
             infinite=np.array([one.cell.is_infinite for one in found])[places],
             on_conflict=self.on_conflict,
             gate=self,
         )
 
-    def _accepts_from(self, cell: Cell) -> float:
-        return cell.q0 if self.on_conflict == "accept" else max(cell.q0, cell.t1)
+    def _comparable(self, values: Any, q0: Any, t1: Any) -> tuple[Any, Any, Any]:
+        """Scores and thresholds in the coarser of their precisions."""
+        if isinstance(q0, float) and values.dtype == np.float64 and self.scale.precision == "float64":
+            return values, q0, t1
+        precision = coarser(values.dtype, self.scale)
+        return rounded(values, precision), rounded(q0, precision), rounded(t1, precision)
 
     def _guarantees(self, group: GroupName | None) -> Guarantee:
         if group in self._stated:

@@ -18,19 +18,19 @@ from rag_confidence._history import (
     check_scores,
     check_two_classes,
 )
-from rag_confidence._options import check_choice, check_flag, check_number, check_text, entries_of
+from rag_confidence._options import check_choice, check_flag, check_number, check_text
 from rag_confidence._predictions import GatePrediction, GatePredictions, OnConflict
 from rag_confidence._types import FloatArray, Mask, Provenance
 from rag_confidence.conformal.cell_table import CellTable, SmallGroups
 from rag_confidence.conformal.cells import Cell, GuaranteeKind, Levels, by_group, class_scores
 from rag_confidence.conformal.fitted_gate import ConformalGate
 from rag_confidence.conformal.guarantee import History, check_collected, check_negatives
-from rag_confidence.conformal.loose import Thresholds
+from rag_confidence.conformal.loose import Thresholds, check_decider
 from rag_confidence.conformal.new_scores import RAW_CURE, Scale, ScoreKind
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.conformal.refusal import AUROC_FLOOR, Shortage, separation_note, shortage_note, tell
-from rag_confidence.conformal.rows import Fitted, refuse_overlap, rows_of
+from rag_confidence.conformal.rows import Fitted, Rows, plain_names, refuse_overlap, rows_of
 from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
 
 
@@ -54,7 +54,7 @@ def fit_conformal_gate(
     strict: bool = False,
     small_groups: SmallGroups = "abstain",
     auroc_floor: float = AUROC_FLOOR,
-    disjoint_from: Iterable[Fitted] = (),
+    disjoint_from: Fitted | Iterable[Fitted] = (),
 ) -> ConformalGate:
     """A gate that accepts insufficient evidence with probability at most alpha.
 
@@ -102,7 +102,7 @@ def fit_conformal_gate(
         together: then nothing is claimed for that group by itself.
     auroc_floor : float
         Lower end of the interval of the AUROC below which the fit warns.
-    disjoint_from : iterable, optional
+    disjoint_from : fitted object or iterable of them, optional
         Models and probability maps behind the scores: their rows may not be among these.
 
     Returns
@@ -151,9 +151,16 @@ def fit_conformal_gate(
     strict = check_flag("strict", strict)
     floor = check_number("auroc_floor", auroc_floor, 0.0, 1.0, f"{AUROC_FLOOR:g} is the default.")
     values, sufficient = _checked(scores, labels, score_kind, groups, row_ids, clusters)
+    history = History(
+        collected=check_collected(collected),
+        labeling_source=labeling_source,
+        negatives=check_negatives(negatives, sufficient),
+        clustered=clusters is not None,
+    )
+    made = check_provenance(provenance)
     rows = rows_of(values, sufficient, row_ids)
     refuse_overlap(rows, disjoint_from)
-    table = _table(values, sufficient, levels, groups, clusters, small_groups)
+    table = _table(values, sufficient, levels, groups, clusters, small_groups, rows)
     auroc = auroc_of_sorted(rows.scores0, rows.scores1)
     low, high = auroc_interval(auroc, table.whole.n0, table.whole.n1)
     small = shortage_note(_shortages(table, levels), levels)
@@ -164,17 +171,12 @@ def fit_conformal_gate(
         on_conflict=on_conflict,
         table=table,
         scale=Scale.of(score_kind, values),
-        history=History(
-            collected=check_collected(collected),
-            labeling_source=labeling_source,
-            negatives=check_negatives(negatives, sufficient),
-            clustered=clusters is not None,
-        ),
+        history=history,
         auroc=auroc,
         auroc_low=low,
         auroc_high=high,
-        provenance=check_provenance(provenance),
-        row_ids=rows.ids,
+        provenance=made,
+        rows=rows,
         data_hash=_hashed(values, sufficient),
         notes=tuple(note for note in (small, weak) if note),
     )
@@ -206,28 +208,20 @@ def _table(
     groups: Any,
     clusters: Any,
     small_groups: SmallGroups,
+    rows: Rows,
 ) -> CellTable:
+    if groups is None and clusters is None:
+        return CellTable(Cell.of(None, rows.scores0, rows.scores1, levels), (), small_groups)
     names = None if groups is None else check_groups("groups", groups)
-    units = None if clusters is None else _units(clusters)
+    units = None if clusters is None else plain_names("clusters", clusters)
     cells = []
-    for group, rows in by_group(names, len(values)):
-        own = None if units is None else units[rows]
-        cells.append(Cell.of(group, *class_scores(values[rows], sufficient[rows], own), levels))
+    for group, at in by_group(names, len(values)):
+        own = None if units is None else units[at]
+        cells.append(Cell.of(group, *class_scores(values[at], sufficient[at], own), levels))
     if names is None:
         return CellTable(cells[0], (), small_groups)
     whole = Cell.of(None, *class_scores(values, sufficient, units), levels)
     return CellTable(whole, tuple(cells), small_groups)
-
-
-def _units(clusters: Any) -> np.ndarray[Any, Any]:
-    entries = entries_of("clusters", clusters, "one cluster a row", "Name the query of each row.")
-    plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]
-    odd = [entry for entry in plain if entry is None or entry != entry]
-    if odd:
-        raise ValueError(f"`clusters` must name the cluster of every row; got {odd[0]!r}. Name each.")
-    array = np.empty(len(plain), dtype=object)
-    array[:] = plain
-    return array
 
 
 def _shortages(table: CellTable, levels: Levels) -> list[Shortage]:
@@ -257,7 +251,7 @@ def predict_one(
     >>> predict_one(0.9, gate).decision.value
     'accept'
     """
-    return gate.predict_one(score, group)
+    return check_decider(gate).predict_one(score, group)
 
 
 def apply_conformal_gate(
@@ -281,4 +275,4 @@ def apply_conformal_gate(
     >>> apply_conformal_gate([0.2, 0.9], Thresholds(q0=0.4, q1=0.5)).decision.tolist()
     ['reject', 'accept']
     """
-    return gate.predict(scores, groups)
+    return check_decider(gate).predict(scores, groups)

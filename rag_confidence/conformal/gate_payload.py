@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 from rag_confidence._artefact import decode_floats, encode_float, encode_floats
+from rag_confidence._options import check_choice
+from rag_confidence._predictions import OnConflict
 from rag_confidence._types import Provenance
-from rag_confidence.conformal.cell_table import CellTable
+from rag_confidence.conformal.cell_table import CellTable, SmallGroups
 from rag_confidence.conformal.cells import Cell, Levels
 from rag_confidence.conformal.guarantee import History
 from rag_confidence.conformal.new_scores import Scale
+from rag_confidence.conformal.rows import Rows
 from rag_confidence.errors import ArtefactError
 
 
@@ -31,7 +34,9 @@ def written(gate: Any) -> dict[str, Any]:
         "history": gate.history.to_dict(),
         "auroc": [gate.auroc, gate.auroc_low, gate.auroc_high],
         "provenance": None if gate.provenance is None else gate.provenance.to_dict(),
-        "row_ids": None if gate.row_ids is None else sorted(gate.row_ids),
+        "row_ids": None if gate.rows.ids is None else sorted(gate.rows.ids),
+        # Without clusters the rows are those of the whole cell.
+        "rows": gate.rows.to_dict() if gate.history.clustered else None,
         "data_hash": gate.data_hash,
         "notes": [*gate.notes],
     }
@@ -65,23 +70,30 @@ def _fields(payload: Mapping[str, Any]) -> dict[str, Any]:
         Fraction(payload["alpha_reject"]),
         None if delta is None else Fraction(delta),
     )
-    provenance, ids = payload["provenance"], payload["row_ids"]
+    provenance, ids, rows = payload["provenance"], payload["row_ids"], payload["rows"]
     auroc, low, high = payload["auroc"]
+    whole = _read_cell(payload["whole"], levels)
+    scale = Scale(**payload["scale"]).checked()
+    hashes = None if ids is None else frozenset(ids)
+    check_choice("on_conflict", payload["on_conflict"], get_args(OnConflict))
+    check_choice("small_groups", payload["small_groups"], get_args(SmallGroups))
     return {
         "levels": levels,
         "on_conflict": payload["on_conflict"],
         "table": CellTable(
-            _read_cell(payload["whole"], levels),
+            whole,
             tuple(_read_cell(cell, levels) for cell in payload["groups"]),
             payload["small_groups"],
         ),
-        "scale": Scale(**payload["scale"]),
+        "scale": scale,
         "history": History.from_dict(payload["history"]),
         "auroc": auroc,
         "auroc_low": low,
         "auroc_high": high,
         "provenance": None if provenance is None else Provenance(**provenance),
-        "row_ids": None if ids is None else frozenset(ids),
+        "rows": Rows(hashes, whole.scores0, whole.scores1, scale.precision)
+        if rows is None
+        else Rows.from_dict(rows),
         "data_hash": payload["data_hash"],
         "notes": tuple(payload["notes"]),
     }

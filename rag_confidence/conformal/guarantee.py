@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_confidence._history import GroupName
+from rag_confidence._options import check_integer
 from rag_confidence._types import Guarantee, Mask
 from rag_confidence.conformal.cells import Cell, Levels
 
@@ -102,7 +103,7 @@ def check_negatives(negatives: Any, labels: Mask) -> tuple[tuple[str, int], ...]
 
 def _counted(negatives: Any, labels: Mask) -> dict[Any, int]:
     if isinstance(negatives, Mapping):
-        return {kind: int(count) for kind, count in negatives.items()}
+        return {kind: check_integer("negatives", count, 0) for kind, count in negatives.items()}
     if isinstance(negatives, str) or not isinstance(negatives, (Sequence, np.ndarray)):
         raise TypeError(
             f"`negatives` must be one kind a row, or counts; got {type(negatives).__name__}. "
@@ -115,6 +116,8 @@ def _counted(negatives: Any, labels: Mask) -> dict[Any, int]:
         )
     counts: dict[Any, int] = {}
     for kind, sufficient in zip(negatives, labels.tolist(), strict=True):
+        if not sufficient and not isinstance(kind, Hashable):
+            raise TypeError(f"`negatives` must name kinds; got {type(kind).__name__}. Pass one word a row.")
         if not sufficient:
             counts[kind] = counts.get(kind, 0) + 1
     return counts
@@ -156,7 +159,7 @@ def gate_guarantee(
     return Guarantee(
         kind=kind,
         holds=holds,
-        event=_event(accepts, rejects),
+        event=_event(accepts, rejects, pooled),
         bound=float(levels.accept if accepts else levels.reject) if holds else None,
         conditioning=_conditioning(accepts, levels, group, pooled) if holds else "nothing is claimed",
         assumption=_assumption(cell, levels, history, group=group, pooled=pooled),
@@ -179,17 +182,18 @@ _FALSE_ACCEPT = "ACCEPT although the evidence is insufficient"
 _FALSE_REJECT = "REJECT although the evidence is sufficient"
 
 
-def _event(accepts: bool, rejects: bool) -> str:
-    if accepts:
-        return _FALSE_ACCEPT
-    return _FALSE_REJECT if rejects else "none: every retrieval abstains"
+def _event(accepts: bool, rejects: bool, pooled: bool) -> str:
+    if not (accepts or rejects):
+        return "none: every retrieval abstains"
+    event = _FALSE_ACCEPT if accepts else _FALSE_REJECT
+    return f"{event}, by the thresholds of all groups pooled" if pooled else event
 
 
 def _conditioning(accepts: bool, levels: Levels, group: GroupName | None, pooled: bool) -> str:
     given = "insufficient" if accepts else "sufficient"
-    among = "" if group is None or pooled else f" of the group {group!r}"
+    among = "" if group is None else f" of the group {group!r}"
     if pooled:
-        among = " of all groups mixed as in the calibration set"
+        among = " of all groups, also those that meet thresholds of their own"
     over = (
         "on average over calibration sets"
         if levels.delta is None
@@ -228,7 +232,10 @@ def _not_claimed(levels: Levels, history: History, *, pooled: bool) -> tuple[str
             'bound only on average (see guarantee="pac").'
         )
     if pooled:
-        found.append("That this group keeps the bound: it has too few rows, and all groups were pooled.")
+        found += [
+            "That this group keeps the bound: it has too few rows, and all groups were pooled.",
+            "That all groups together keep the bound: groups with thresholds of their own add their share.",
+        ]
     missing = missing_near_misses(history.negatives)
     return (*found, missing) if missing else tuple(found)
 
@@ -277,7 +284,10 @@ def _sentence(cell: Cell, levels: Levels, history: History, *, group: GroupName 
         word = "accepted" if math.isinf(cell.q0) else "rejected"
         parts.append(f"None is {word}: {needed} rows are needed.")
     if pooled:
-        parts.append(f"The group {group!r} by itself has too few rows for a bound of its own.")
+        parts.append(
+            f"This counts only what the pooled thresholds decide; the group {group!r} has too few rows for a "
+            "bound of its own."
+        )
     if history.clustered:
         parts.append("This holds for all rows of a query at once.")
     if not dict(history.negatives).get("near_miss"):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,7 @@ from rag_confidence._artefact import digest, encode_float
 from rag_confidence._history import GroupName
 from rag_confidence._predictions import GatePrediction, GatePredictions, decide, reason_of, set_of
 from rag_confidence._types import FloatArray, Guarantee, Mask, Provenance
-from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores
+from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, rounded
 from rag_confidence.conformal.quantile import Level, as_level
 
 _SCALE = Scale("fraction", 0.0, 1.0, "float64")
@@ -103,17 +104,17 @@ class Thresholds:
     def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
         """The decision on one score in [0, 1]."""
         _refuse_groups(group)
-        value = float(check_new_score(score, _SCALE))
+        value = check_new_score(score, _SCALE)
         kept_0, kept_1 = self._kept(np.array([value]))
         keeps_0, keeps_1 = bool(kept_0[0]), bool(kept_1[0])
         bar = max(self.q0, 1.0 - self.q1)
         return GatePrediction(
-            score=value,
+            score=float(value),
             decision=decide(keeps_0, keeps_1, "abstain"),
             prediction_set=set_of(keeps_0, keeps_1),
             p_value_0=None,
             p_value_1=None,
-            margin_to_threshold=None if math.isinf(bar) else value - bar,
+            margin_to_threshold=None if math.isinf(bar) else float(value) - bar,
             reason_code=reason_of(keeps_0, keeps_1, unfit=False, infinite=self._is_infinite),
             group=None,
             guarantee=self.guarantee,
@@ -123,8 +124,10 @@ class Thresholds:
         """The decisions on many scores in [0, 1]."""
         _refuse_groups(groups)
         values = check_new_scores(scores, _SCALE)
-        kept_0, kept_1 = self._kept(values)
-        return GatePredictions(values, None, kept_0, kept_1, False, self._is_infinite, "abstain", self)
+        q0, kept_1 = rounded(self.q0, values.dtype), self._kept(values)[1]
+        # A threshold that each score passes or not says what either form of the comparison said.
+        t1 = np.where(kept_1, -np.inf, np.inf)
+        return GatePredictions(values, None, values, q0, t1, False, self._is_infinite, "abstain", self)
 
     @property
     def _is_infinite(self) -> bool:
@@ -132,8 +135,21 @@ class Thresholds:
 
     def _kept(self, values: FloatArray) -> tuple[Mask, Mask]:
         """Which of the two forms of the second threshold was rounded is not known: either keeps the label."""
-        kept_1 = (1.0 - values <= self.q1) | (values >= 1.0 - self.q1)
-        return values <= self.q0, kept_1
+        q0, q1, t1 = (rounded(bar, values.dtype) for bar in (self.q0, self.q1, 1.0 - self.q1))
+        return values <= q0, (1 - values <= q1) | (values >= t1)
+
+
+Decider = TypeVar("Decider")
+
+
+def check_decider(gate: Decider) -> Decider:
+    """Refuse what decides nothing."""
+    if not hasattr(gate, "predict_one"):
+        raise TypeError(
+            f"`gate` must be a fitted gate or Thresholds; got {type(gate).__name__}. "
+            "Pass what fit_conformal_gate returned."
+        )
+    return gate
 
 
 def _refuse_groups(groups: object) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import check_fractions, check_scores, real_vector
+from rag_confidence._options import check_choice
 from rag_confidence._types import FloatArray
 from rag_confidence.errors import OutOfRangeWarning
 
@@ -18,7 +19,7 @@ ScoreKind: TypeAlias = Literal["fraction", "raw"]
 
 RAW_CURE = "Pass the unrounded KPI or a probability, or fit the gate with score_kind='raw'."
 _ONE = np.float64(1.0).view(np.uint64)
-_WIDTHS = {np.dtype(np.float16): 2, np.dtype(np.float32): 4, np.dtype(np.float64): 8}
+_WIDTHS = {"float16": 2, "float32": 4, "float64": 8}
 _LARGEST_PERCENTAGE = 100.0
 
 
@@ -36,6 +37,12 @@ class Scale:
         """Of checked calibration scores."""
         return cls(kind, float(scores.min()), float(scores.max()), scores.dtype.name)
 
+    def checked(self) -> Scale:
+        """Itself, if its words are known; for what was read from a file."""
+        check_choice("kind", self.kind, get_args(ScoreKind))
+        check_choice("precision", self.precision, tuple(_WIDTHS))
+        return self
+
     @property
     def looks_like_percentages(self) -> bool:
         """Whether raw scores lie in [0, 100] but none of them in [0, 1]."""
@@ -44,16 +51,25 @@ class Scale:
 
 def check_new_scores(scores: ArrayLike, scale: Scale) -> FloatArray:
     """`scores` (n,) of the calibrated kind; no scores are allowed, for a batch may be empty."""
+    if (
+        type(scores) is np.ndarray
+        and scores.ndim == 1
+        and scale.kind == "fraction"
+        and _are_fractions(scores)
+    ):
+        return scores
     values = real_vector("scores", scores)
     if scale.kind == "fraction" and _are_fractions(values):
         return values
     if not values.size:
         return values
-    values = check_scores("scores", values)
+    low, high = float(values.min()), float(values.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return check_scores("scores", values)
     if scale.kind == "fraction":
         check_fractions("scores", values, RAW_CURE)
     else:
-        _warn_if_far(float(values.min()), float(values.max()), scale)
+        _warn_if_far(low, high, scale)
     return values
 
 
@@ -108,8 +124,8 @@ def coarser(dtype: np.dtype[Any], scale: Scale) -> np.dtype[Any]:
 
     Rounding is monotone, so comparing there can only keep labels that an exact comparison would drop.
     """
-    fitted = np.dtype(scale.precision)
-    return dtype if _WIDTHS[dtype] < _WIDTHS[fitted] else fitted
+    narrower = _WIDTHS[dtype.name] < _WIDTHS[scale.precision]
+    return dtype if narrower else np.dtype(scale.precision)
 
 
 def rounded(values: Any, dtype: np.dtype[Any]) -> Any:

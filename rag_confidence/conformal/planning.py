@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from rag_confidence._options import check_integer
+from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.conformal.attempts import alpha_for_attempt
-from rag_confidence.conformal.binomial import binomial_upper
 from rag_confidence.conformal.cells import Levels
-from rag_confidence.conformal.quantile import Level, as_level, conformal_rank
+from rag_confidence.conformal.quantile import Level, as_level
 
 _MOST_ROWS = 10**7
 
@@ -51,7 +53,7 @@ class CalibrationPlan:
     insufficient, sufficient : ClassPlan
         For the false ACCEPT and the false REJECT.
     delta, tolerance : float
-        As asked.
+        As asked; delta divided by the attempts.
     attempts : int
         Tries at one question that share alpha.
     rows : dict or None
@@ -104,7 +106,7 @@ def plan(
     target_risk : float, str, Fraction or Decimal, optional
         Of `fit_risk_gate`, to say how many accepted rows it needs at least.
     attempts : int
-        Tries at one question that are to stay within alpha together.
+        Tries at one question that are to stay within alpha together; levels and delta are divided by it.
 
     Returns
     -------
@@ -127,8 +129,8 @@ def plan(
     >>> found.insufficient.n_finite, found.insufficient.n_pac, found.insufficient.n_close
     (9, 29, 110)
     """
-    chance, slack = as_level(delta, "delta"), as_level(tolerance, "tolerance")
     count = check_integer("attempts", attempts, 1)
+    chance, slack = as_level(delta, "delta") / count, as_level(tolerance, "tolerance")
     accept = alpha_for_attempt(alpha, 1, count)
     reject = accept if alpha_reject is None else as_level(alpha_reject, "alpha_reject") / count
     classes = [_class_plan(0, accept, chance, slack), _class_plan(1, reject, chance, slack)]
@@ -162,24 +164,24 @@ def _close(level: Fraction, chance: Fraction, slack: Fraction) -> int:
     """Smallest n from which on the rate of one calibration set stays below level + slack.
 
     The chance of exceeding it moves in saw teeth: it is highest where n + 1 reaches a multiple of 1 / level,
-    and falls until the next one. The search is over teeth, and then inside the last one that is too high.
+    and falls until the next one. From Hoeffding's number of rows on it is surely small enough, so the last
+    tooth that is too high lies before that.
     """
     if level + slack >= 1:
         return _tooth(1, level)
-    low, high = 0, 1
-    while not _stays_close(_tooth(high, level), level, chance, slack):
-        low, high = high, 2 * high
-        if _tooth(high, level) > _MOST_ROWS:
-            raise ValueError(
-                f"`tolerance` must be reachable with {_MOST_ROWS} rows; got {float(slack):g}. "
-                "Ask for more slack."
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        within = _stays_close(_tooth(middle, level), level, chance, slack)
-        low, high = (low, middle) if within else (middle, high)
-    start, end = _tooth(low, level) if low else _tooth(1, level), _tooth(high, level)
-    return next((n for n in range(start, end) if _stays_close(n, level, chance, slack)), end)
+    enough = math.log(1 / chance) / (2 * float(slack) ** 2)
+    if enough > _MOST_ROWS:
+        raise ValueError(
+            f"`tolerance` must be reachable with {_MOST_ROWS} rows; got {float(slack):g}. Ask for more slack."
+        )
+    last = math.ceil((enough + 1) * level) + 1
+    starts = np.array([_tooth(number, level) for number in range(1, last + 1)])
+    high = np.flatnonzero(_chances(starts, np.arange(1, last + 1), level + slack) > float(chance))
+    if not len(high):
+        return int(starts[0])
+    at = int(high[-1])
+    inside = np.arange(starts[at], _tooth(at + 2, level))
+    return int(inside[_chances(inside, np.full(len(inside), at + 1), level + slack) > float(chance)][-1]) + 1
 
 
 def _tooth(number: int, level: Fraction) -> int:
@@ -187,10 +189,11 @@ def _tooth(number: int, level: Fraction) -> int:
     return math.ceil(number / level) - 1
 
 
-def _stays_close(n: int, level: Fraction, chance: Fraction, slack: Fraction) -> bool:
-    k = int(conformal_rank(n, level))
-    # The rate exceeds r with probability P(Binomial(n, r) <= n - k): its upper limit at `chance` is compared.
-    return binomial_upper(n - k, n, float(chance)) <= float(level + slack)
+def _chances(n: IntArray, left: IntArray, rate: Fraction) -> FloatArray:
+    """P(Beta(left, n - left + 1) > rate): that the error rate of a calibration set exceeds `rate`."""
+    from scipy.special import betaincc
+
+    return np.asarray(betaincc(left, n - left + 1, float(rate)))
 
 
 def _rows(insufficient: ClassPlan, sufficient: ClassPlan, share: Fraction) -> dict[str, int]:

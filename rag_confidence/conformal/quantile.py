@@ -73,7 +73,8 @@ def _of_float(value: float | np.floating[Any]) -> Fraction:
     exact = Fraction(float(value))
     simple = exact.limit_denominator(_MOST_PARTS)
     # A narrower float is meant as it is written: numpy.float32(0.1) is one tenth.
-    return simple if abs(simple - exact) <= _ROUNDING else Fraction(str(value))
+    meant = abs(simple - exact) <= _ROUNDING and 0 < simple < 1
+    return simple if meant else Fraction(str(value))
 
 
 def conformal_rank(n: int, alpha: Level) -> int | float:

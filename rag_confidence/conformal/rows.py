@@ -21,8 +21,10 @@ PARTS = ("model", "probability", "gate", "evaluation")
 SHARES = {"model": 0.3, "probability": 0.1, "gate": 0.4, "evaluation": 0.2}
 
 _SHOWN = 8
-# A score with more decimals than people write down is met twice only if it is the same row.
+# A score with more decimals than people write down is met twice only if it is the same row. In a narrower
+# float a written number is off by a little too; half precision has too few numbers to tell rows apart.
 _WRITTEN_DECIMALS = 6
+_SLACK = {"float64": 0.0, "float32": 1e-7, "float16": np.inf}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +37,14 @@ class Rows:
         Hashes of the row ids, where ids were given.
     scores0, scores1 : ndarray, shape (n0,) and (n1,)
         Scores of the insufficient and of the sufficient rows, ascending.
+    precision : str
+        Name of the dtype that the scores came in.
     """
 
     ids: frozenset[str] | None
     scores0: FloatArray
     scores1: FloatArray
+    precision: str = "float64"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -47,13 +52,14 @@ class Rows:
             "ids": None if self.ids is None else sorted(self.ids),
             "scores0": encode_floats(self.scores0),
             "scores1": encode_floats(self.scores1),
+            "precision": self.precision,
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Rows:
         """The rows that `to_dict` wrote."""
         ids = None if plain["ids"] is None else frozenset(plain["ids"])
-        return cls(ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]))
+        return cls(ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]), plain["precision"])
 
 
 class Fitted(Protocol):
@@ -67,8 +73,15 @@ class Fitted(Protocol):
 def rows_of(scores: FloatArray, labels: Mask, row_ids: Sequence[Hashable] | ArrayLike | None) -> Rows:
     """The rows of a checked history."""
     ids = None if row_ids is None else hashed_ids(row_ids)
-    values = scores.astype(np.float64)
-    return Rows(ids, np.sort(values[~labels]), np.sort(values[labels]))
+    values = scores.astype(np.float64, copy=False)
+    return Rows(ids, sorted_scores(values[~labels]), sorted_scores(values[labels]), scores.dtype.name)
+
+
+def sorted_scores(values: FloatArray) -> FloatArray:
+    """A sorted copy that nobody can change."""
+    ordered = np.sort(values)
+    ordered.flags.writeable = False
+    return ordered
 
 
 def hashed_ids(row_ids: Sequence[Hashable] | ArrayLike) -> frozenset[str]:
@@ -84,11 +97,21 @@ def hashed_ids(row_ids: Sequence[Hashable] | ArrayLike) -> frozenset[str]:
     return frozenset(hashes)
 
 
-def _plain(entry: Any) -> Any:
+def _plain(entry: Any, name: str = "row_ids") -> Any:
     value = entry.item() if isinstance(entry, np.generic) else entry
+    if not isinstance(value, Hashable):
+        raise TypeError(f"`{name}` must be strings or numbers; got {type(value).__name__}. Name each row.")
     if value is None or value != value:
-        raise ValueError(f"`row_ids` must name every row; got {value!r}. Name each row.")
+        raise ValueError(f"`{name}` must name every row; got {value!r}. Name each row.")
     return value
+
+
+def plain_names(name: str, entries: Any) -> np.ndarray[Any, Any]:
+    """Ids of rows, clusters or queries as an object array (n,) of hashable values."""
+    plain = [_plain(entry, name) for entry in entries_of(name, entries, "one name a row", "Name each row.")]
+    array = np.empty(len(plain), dtype=object)
+    array[:] = plain
+    return array
 
 
 def _hashed(entry: Any, salt: str = "") -> str:
@@ -96,18 +119,20 @@ def _hashed(entry: Any, salt: str = "") -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def refuse_overlap(rows: Rows, others: Iterable[Fitted]) -> None:
+def refuse_overlap(rows: Rows, others: Fitted | Iterable[Fitted]) -> None:
     """Refuse rows that another fit has already used.
 
     Parameters
     ----------
     rows : Rows
         What the gate is to be fitted on.
-    others : iterable
-        Fitted objects (models, probability maps) whose rows may not be among them.
+    others : fitted object or iterable of them
+        Models, probability maps and gates whose rows may not be among them.
 
     Raises
     ------
+    TypeError
+        For what does not remember its rows.
     RowsReused
         If a row is met twice: by its id where both sides have ids, else by a score of the same label that
         has more than six decimals on both sides.
@@ -117,14 +142,13 @@ def refuse_overlap(rows: Rows, others: Iterable[Fitted]) -> None:
     Scores of six decimals or fewer coincide without being the same row, so rounded scores without ids
     cannot be checked.
     """
-    for other in others:
+    for other in _fitted(others):
         name = type(other).__name__
         if rows.ids is not None and other.rows.ids is not None:
             count = len(rows.ids & other.rows.ids)
         else:
-            count = _met_twice(rows.scores0, other.rows.scores0) + _met_twice(
-                rows.scores1, other.rows.scores1
-            )
+            count = len(np.intersect1d(_telling(rows, 0), _telling(other.rows, 0)))
+            count += len(np.intersect1d(_telling(rows, 1), _telling(other.rows, 1)))
         if count:
             raise RowsReused(
                 f"`disjoint_from` must have been fitted on other rows; got a {name} that shares {count} rows "
@@ -132,13 +156,21 @@ def refuse_overlap(rows: Rows, others: Iterable[Fitted]) -> None:
             )
 
 
-def _met_twice(mine: FloatArray, theirs: FloatArray) -> int:
-    return len(np.intersect1d(_telling(mine), _telling(theirs)))
+def _fitted(others: Any) -> list[Fitted]:
+    found = [others] if isinstance(getattr(others, "rows", None), Rows) else others
+    cure = "Pass models, probability maps or gates."
+    entries = list(entries_of("disjoint_from", found, "a list of fitted objects", cure))
+    odd = [entry for entry in entries if not isinstance(getattr(entry, "rows", None), Rows)]
+    if odd:
+        raise TypeError(f"`disjoint_from` must hold fitted objects; got {type(odd[0]).__name__}. {cure}")
+    return entries
 
 
-def _telling(scores: FloatArray) -> FloatArray:
-    """The scores that only the same row would show again."""
-    return np.asarray(scores[np.round(scores, _WRITTEN_DECIMALS) != scores])
+def _telling(rows: Rows, label: int) -> FloatArray:
+    """The scores of a class that only the same row would show again."""
+    scores = rows.scores1 if label else rows.scores0
+    off = np.abs(scores - np.round(scores, _WRITTEN_DECIMALS))
+    return np.asarray(scores[off > _SLACK[rows.precision] * np.maximum(1.0, np.abs(scores))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +235,7 @@ def split_history(
     kept = row_ids if cluster is None else cluster
     name = "row_ids" if cluster is None else "cluster"
     salt = f"split:{check_integer('seed', seed, 0)}:"
-    entries = [_plain(entry) for entry in entries_of(name, kept, "one id a row", "Name each row.")]
+    entries = [_plain(entry, name) for entry in entries_of(name, kept, "one id a row", "Name each row.")]
     places = np.array([int(_hashed(entry, salt), 16) / 2.0**64 for entry in entries])
     ends = np.cumsum(_checked_shares(SHARES if shares is None else shares))
     part = np.searchsorted(ends, places, side="right").clip(max=len(PARTS) - 1)
