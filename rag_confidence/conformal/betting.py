@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from rag_confidence._artefact import decode_float, encode_float
+from rag_confidence.conformal.quantile import Level, as_level
 
 # Stakes are kept in units of e^log_unit, which follows the capital before they could overflow or vanish.
 _SMALL, _LARGE = 1e-100, 1e100
+_LEAST_RATE = Fraction(1, 10**300)
 
 
 class Capital(NamedTuple):
@@ -57,6 +59,16 @@ class Capital(NamedTuple):
             log_peak=decode_float(plain["log_peak"]),
             alarm_at=None if plain["alarm_at"] is None else int(plain["alarm_at"]),
         )
+
+
+def as_rate(false_alarm_rate: Level) -> Fraction:
+    """The exact false-alarm rate in (0, 1) that a user means, of a size that a float can hold."""
+    rate = as_level(false_alarm_rate, "false_alarm_rate")
+    if rate < _LEAST_RATE:
+        raise ValueError(
+            f"`false_alarm_rate` must be at least 1e-300; got {false_alarm_rate}. Use a larger one."
+        )
+    return rate
 
 
 def open_capital(bets: int, false_alarm_rate: Fraction) -> Capital:

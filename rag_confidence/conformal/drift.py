@@ -17,8 +17,8 @@ from rag_confidence import _artefact
 from rag_confidence._history import check_scores, real_vector
 from rag_confidence._options import check_integer
 from rag_confidence._types import FloatArray
-from rag_confidence.conformal.betting import Capital, grow, open_capital, restored_capital
-from rag_confidence.conformal.quantile import Level, as_level
+from rag_confidence.conformal.betting import Capital, as_rate, grow, open_capital, restored_capital
+from rag_confidence.conformal.quantile import Level
 from rag_confidence.conformal.ranked import SmoothedRanks
 from rag_confidence.errors import ArtefactError
 
@@ -137,7 +137,7 @@ class DriftMonitor:
     rings, and a change of P(label | score) does not. Scores of one session that resemble each other are not
     exchangeable. A slow change is absorbed by the reference and may never ring.
 
-    A score costs some 10 to 20 microseconds, and all are kept, eight bytes each. Calls may come from several
+    A score costs tens of microseconds, and all are kept, eight bytes each. Calls may come from several
     threads; each is taken as a whole.
 
     References
@@ -156,7 +156,7 @@ class DriftMonitor:
     """
 
     def __init__(self, reference: ArrayLike = (), *, false_alarm_rate: Level = 0.01, seed: int = 0) -> None:
-        self._rate = as_level(false_alarm_rate, "false_alarm_rate")
+        self._rate = as_rate(false_alarm_rate)
         self._ranks = SmoothedRanks(_any_scores("reference", reference), check_integer("seed", seed, 0))
         self._n_reference = len(self._ranks)
         self._capital = open_capital(len(BETS), self._rate)

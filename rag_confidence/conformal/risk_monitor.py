@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from rag_confidence import _artefact
 from rag_confidence._history import check_labels
 from rag_confidence._options import check_text
-from rag_confidence.conformal.betting import grow, open_capital, restored_capital
+from rag_confidence.conformal.betting import as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.errors import ArtefactError
 
@@ -138,7 +138,7 @@ class RiskMonitor:
 
     def __init__(self, target: Level, *, false_alarm_rate: Level = 0.05, event: str | None = None) -> None:
         self._target = as_level(target, "target")
-        self._rate = as_level(false_alarm_rate, "false_alarm_rate")
+        self._rate = as_rate(false_alarm_rate)
         check_text("event", event)
         self._event = event
         self._lock = Lock()

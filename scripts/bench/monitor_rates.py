@@ -3,7 +3,8 @@
     python scripts/bench/monitor_rates.py
 
 A fixed calibration set stands beside the sequential design: the same bets on ranks among scores that never
-change. All scores are simulated from fixed seeds, so every run prints the same numbers.
+change. All scores are simulated from fixed seeds, so every run prints the same tables; only
+the last line, on time, differs.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import median
+from time import perf_counter
 
 import numpy as np
-from _bench import table
+from _bench import table, us
 
 from rag_confidence.conformal.betting import grow, open_capital
 from rag_confidence.conformal.drift import BETS, DriftMonitor, bet_factors
@@ -50,12 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     header = ("scores", "reference", "ranks", *(f"after {length}" for length in _lengths(options.length)))
     print(table(header, false_alarms(options.runs, options.length)))
     delayed = min(options.runs, MOST_DELAYS)
-    print(f"\nScores from a change to the alarm at {float(CLAIM):.0%}: median of {delayed} runs\n")
+    print(f"\nScores from a change to the alarm at {float(CLAIM):.0%}: median of {delayed} runs, each")
+    print(f"watched for {options.length} scores after the change\n")
     header = ("change", "reference 200", "reference 1000", "none, change after 2000")
     print(table(header, drift_delays(delayed, options.length)))
-    print(f"\nOutcomes from a change to the alarm at 5%, target .10: median of {delayed} streams\n")
+    print(f"\nOutcomes from a change to the alarm at 5%, target .10: median of {delayed} streams, each")
+    print(f"watched for {2 * options.length} outcomes after the change\n")
     header = ("risk", "from the start", "after 2000 at risk .05")
     print(table(header, risk_delays(delayed, options.length)))
+    times = " and ".join(f"{us(seconds_a_score(held))} with {held} held" for held in (1000, 100_000))
+    print(f"\nA score takes {times}.")
     return 0
 
 
@@ -134,6 +140,17 @@ def _risk_delay(risk: float, quiet: int, run: int, length: int) -> float:
     bad = np.random.default_rng([3, quiet, run]).random(len(risks)) < risks
     at = RiskMonitor("0.1").update_many(bad).alarm_at
     return np.inf if at is None else at - quiet
+
+
+def seconds_a_score(held: int) -> float:
+    """Median over batches of 1,000 scores of the time that one takes."""
+    rng, times = np.random.default_rng(4), []
+    monitor = DriftMonitor(rng.random(held))
+    for _ in range(5):
+        batch, started = rng.random(1000), perf_counter()
+        monitor.update_many(batch)
+        times.append((perf_counter() - started) / len(batch))
+    return median(times)
 
 
 def _shown(delays: Sequence[float]) -> str:

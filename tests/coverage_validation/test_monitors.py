@@ -160,7 +160,7 @@ def test_real_scores_in_random_order_ring_no_more_often_than_claimed(data_dir: P
 @pytest.mark.needs_data
 @pytest.mark.parametrize("other", REAL_SETS[1:])
 def test_real_traffic_from_elsewhere_is_seen(data_dir: Path, other: str) -> None:
-    """A monitor opened on questions of squad2 rings while 300 questions of another set come in, and not before."""
+    """A monitor opened on questions of squad2 rings while 300 questions of another set come in."""
     rng = np.random.default_rng(14)
     known, new = (rng.permutation(best_cosines(data_dir, name)) for name in ("squad2", other))
     monitor = DriftMonitor(known[:300])

@@ -298,6 +298,13 @@ def test_a_rate_outside_the_open_interval_is_refused(rate: Any) -> None:
     refuse(ValueError, pattern, lambda: DriftMonitor(false_alarm_rate=rate))
 
 
+def test_a_rate_that_no_float_holds_is_refused() -> None:
+    """A rate that would round to zero is an error, and the smallest that would not is a rate."""
+    pattern = "^`false_alarm_rate` must be at least 1e-300; got 1e-400"
+    refuse(ValueError, pattern, lambda: DriftMonitor(false_alarm_rate="1e-400"))
+    assert "rings at 1e+300" in DriftMonitor(false_alarm_rate=1e-300).state.sentence
+
+
 @pytest.mark.parametrize("seed", [-1, 0.5, None, "0", True])
 def test_a_seed_is_an_integer(seed: Any) -> None:
     """A seed is an integer of at least 0."""
