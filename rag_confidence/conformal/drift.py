@@ -6,9 +6,8 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from threading import Lock
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,45 +16,13 @@ from rag_confidence import _artefact
 from rag_confidence._history import check_scores, real_vector
 from rag_confidence._options import check_integer
 from rag_confidence._types import FloatArray
-from rag_confidence.conformal.betting import Capital, as_rate, grow, open_capital, restored_capital
+from rag_confidence.conformal.betting import as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.quantile import Level
+from rag_confidence.conformal.rank_bets import BETS, Change, bet_factors, leading_change
 from rag_confidence.conformal.ranked import SmoothedRanks
 from rag_confidence.errors import ArtefactError
 
-Change: TypeAlias = Literal["higher", "lower", "wider", "narrower"]
-
 KIND = "drift_monitor"
-# Mean and spread that each bet expects of the normal scores of the ranks, and what it stands for.
-# Chosen in simulations: the steep bets see large changes within a few scores, the flat ones see small
-# changes at all, and bets on the spread see mixtures that leave the middle where it was.
-BETS: tuple[tuple[float, float, Change], ...] = (
-    (1.0, 1.0, "higher"),
-    (0.4, 1.0, "higher"),
-    (-1.0, 1.0, "lower"),
-    (-0.4, 1.0, "lower"),
-    (0.0, 1.6, "wider"),
-    (0.0, 1.25, "wider"),
-    (0.0, 0.8, "narrower"),
-    (0.0, 0.6, "narrower"),
-)
-_BELOW_ONE = 1.0 - 2.0**-53
-_normal_score = NormalDist().inv_cdf
-
-
-def _exponent(mean: float, spread: float) -> tuple[float, float, float]:
-    """Coefficients in z of log N(z; mean, spread^2) / N(z; 0, 1)."""
-    precision = spread**-2
-    return (1.0 - precision) / 2.0, mean * precision, -(mean**2) * precision / 2.0 - math.log(spread)
-
-
-_EXPONENTS = [_exponent(mean, spread) for mean, spread, _ in BETS]
-
-
-def bet_factors(p_value: float) -> list[float]:
-    """What each bet pays on a p-value in (0, 1]: densities on [0, 1], so of mean 1 when it is uniform."""
-    # Rounding may reach 1, where the normal score is infinite.
-    z = -_normal_score(min(p_value, _BELOW_ONE))
-    return [math.exp((a * z + b) * z + c) for a, b, c in _EXPONENTS]
 
 
 @dataclass(frozen=True)
@@ -240,7 +207,7 @@ class DriftMonitor:
         rang = self._capital.alarm_at is not None
         self._capital = grow(self._capital, bet_factors(self._p_value))
         if not rang and self._capital.alarm_at is not None:
-            self._change = _leading_change(self._capital)
+            self._change = leading_change(self._capital.stakes)
 
     def _state(self) -> DriftState:
         capital = self._capital
@@ -283,13 +250,6 @@ class DriftMonitor:
                 f"`{name}` must be a saved {KIND}; got one that cannot be read ({error}). Open a new one."
             ) from error
         return monitor
-
-
-def _leading_change(capital: Capital) -> Change:
-    gains: dict[Change, float] = {}
-    for (_, _, change), stake in zip(BETS, capital.stakes, strict=True):
-        gains[change] = gains.get(change, 0.0) + stake
-    return max(gains, key=lambda change: gains[change])
 
 
 def _any_scores(name: str, scores: ArrayLike) -> FloatArray:

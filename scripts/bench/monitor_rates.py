@@ -21,7 +21,8 @@ import numpy as np
 from _bench import table, us
 
 from rag_confidence.conformal.betting import grow, open_capital
-from rag_confidence.conformal.drift import BETS, DriftMonitor, bet_factors
+from rag_confidence.conformal.drift import DriftMonitor
+from rag_confidence.conformal.rank_bets import BETS, bet_factors
 from rag_confidence.conformal.risk_monitor import RiskMonitor
 
 Scores = np.ndarray

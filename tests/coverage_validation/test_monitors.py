@@ -16,7 +16,8 @@ from scipy.stats import chisquare
 
 from rag_confidence.conformal.drift import DriftMonitor
 from rag_confidence.conformal.quantile import pac_rank
-from rag_confidence.conformal.risk_monitor import RiskMonitor, risk_interval
+from rag_confidence.conformal.risk_interval import risk_interval
+from rag_confidence.conformal.risk_monitor import RiskMonitor
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], Any]
 
