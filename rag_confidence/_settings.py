@@ -50,6 +50,7 @@ class Settings:
         if not isinstance(self.policy, MetricPolicy):
             raise TypeError(f"`policy` must be a MetricPolicy; got {type(self.policy).__name__}. Build one.")
         check_callable("calibrator", self.calibrator)
+        _check_calibrator(self.calibrator)
         check_callable("contradiction", self.contradiction)
         check_text("embedder", self.embedder)
         check_choice("embedding_backend", self.embedding_backend, get_args(Backend))
@@ -66,6 +67,16 @@ class Settings:
     def provenance(self) -> Provenance:
         """How the KPIs of this call are made."""
         return Provenance.of_kpi(self.policy.fingerprint, self.embedder, self.embedding_backend)
+
+
+def _check_calibrator(calibrator: Any) -> None:
+    """Refuse a probability map that remembers percentages: it would clip every KPI in silence."""
+    largest = getattr(getattr(calibrator, "rows", None), "largest_score", 0.0)
+    if largest > 1.0:
+        raise CalibrationMismatch(
+            f"`calibrator` must be fitted on KPIs in [0, 1]; got one for scores up to {largest:g}, which "
+            "look like percentages. Fit it on `kpi`, not on `retrieval_confidence`."
+        )
 
 
 def _check_gate(gate: Gate, provenance: Provenance) -> None:

@@ -46,6 +46,11 @@ class Rows:
     scores1: FloatArray
     precision: str = "float64"
 
+    @property
+    def largest_score(self) -> float:
+        """The largest score of any row."""
+        return float(max(self.scores0[-1:].max(initial=-np.inf), self.scores1[-1:].max(initial=-np.inf)))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_confidence import MetricPolicy, score, score_many
+from rag_confidence import CalibrationMismatch, MetricPolicy, fit_isotonic, score, score_many
 from rag_confidence._inputs import check_retrieval, check_retrievals
 from rag_confidence._settings import Asked, Settings
 
@@ -186,3 +186,11 @@ def test_contradiction_needs_texts() -> None:
         refuse(one, r"^`texts(\[0\])?` must be given with `contradiction`", **call)
     refuse(BOTH[1], r"^`texts\[1\]` must be given", texts=[["a", "b", "c"], None], **call)
     assert score(QUERY, [], **call).reason_code == "no_passages"
+
+
+def test_a_probability_map_of_percentages_is_refused() -> None:
+    """A map that was fitted on 0..100 would clip every KPI: the error says so."""
+    percentages = fit_isotonic([10.0, 40.0, 60.0, 90.0], [0, 1, 0, 1])
+    with pytest.raises(CalibrationMismatch, match="which look like percentages"):
+        Settings(calibrator=percentages)
+    Settings(calibrator=fit_isotonic([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]))
