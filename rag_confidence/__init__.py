@@ -7,7 +7,7 @@ from rag_confidence.conformal.attempts import alpha_for_attempt
 from rag_confidence.conformal.audit import ScoreAudit, audit_scores
 from rag_confidence.conformal.checks import PerCheckGate, fit_bonferroni_checks, fit_naive_checks
 from rag_confidence.conformal.demo import DemoReport, run_demo
-from rag_confidence.conformal.drift import DriftMonitor
+from rag_confidence.conformal.drift import DriftMonitor, DriftState
 from rag_confidence.conformal.evaluation import GateEvaluation, evaluate_conformal_gate
 from rag_confidence.conformal.fitted_gate import ConformalGate
 from rag_confidence.conformal.gate import apply_conformal_gate, fit_conformal_gate, predict_one
@@ -18,7 +18,7 @@ from rag_confidence.conformal.planning import CalibrationPlan, plan
 from rag_confidence.conformal.platt import PlattMap, fit_platt
 from rag_confidence.conformal.quantile import conformal_quantile, conformal_rank, pac_rank
 from rag_confidence.conformal.risk_coverage import RiskCoverage, risk_coverage
-from rag_confidence.conformal.risk_monitor import RiskMonitor
+from rag_confidence.conformal.risk_monitor import RiskMonitor, RiskState
 from rag_confidence.conformal.rows import HistorySplit, split_history
 from rag_confidence.conformal.separation import auroc
 from rag_confidence.conformal.traps import LexicalTraps, find_lexical_traps
@@ -51,6 +51,7 @@ __all__ = [
     "Decision",
     "DemoReport",
     "DriftMonitor",
+    "DriftState",
     "DriverValues",
     "EngineReport",
     "GateEvaluation",
@@ -71,6 +72,7 @@ __all__ = [
     "ReasonCode",
     "RiskCoverage",
     "RiskMonitor",
+    "RiskState",
     "RowsReused",
     "ScoreAudit",
     "Signal",
