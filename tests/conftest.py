@@ -26,6 +26,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "topology": ("ripser", "persim"),
     "plots": ("matplotlib",),
     "demo": ("wordllama",),
+    "mcp": ("mcp",),
     "test": ("gudhi", "nbclient", "nbformat", "ipykernel"),
 }
 
