@@ -1,0 +1,128 @@
+"""Which ranks a risk gate tries, and at which levels: fixed before any score or label is seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from rag_confidence.conformal.binomial import tail_within
+
+RiskMethod: TypeAlias = Literal["sequence", "bonferroni"]
+
+_FINENESS = 50
+_STEP = Fraction(8, 5)
+_SCALE = 10**9
+
+
+@dataclass(frozen=True)
+class RankGrid:
+    """Ranks from strict to lenient, each with the level of its test.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        Ascending. Rank r stands for the threshold that the r best rows exceed; n accepts everything.
+    levels : tuple of Fraction
+        What the p-value of each rank is compared with.
+    stops : bool
+        Whether testing ends at the first failure; otherwise every rank is tested.
+    """
+
+    ranks: tuple[int, ...]
+    levels: tuple[Fraction, ...]
+    stops: bool
+
+
+def rank_grid(n: int, target: Fraction, delta: Fraction, method: RiskMethod) -> RankGrid:
+    """The ranks that a method tries on n rows.
+
+    Parameters
+    ----------
+    n : int
+        Calibration rows, >= 1.
+    target : Fraction
+        Selective risk to certify, in (0, 1).
+    delta : Fraction
+        Probability in (0, 1) of a wrong certificate.
+    method : {"sequence", "bonferroni"}
+        "sequence" gives every rank the level delta and stops at the first failure; "bonferroni" divides
+        delta among the ranks.
+
+    Returns
+    -------
+    RankGrid
+        Without ranks if n rows cannot certify the target even without an error among them.
+
+    Notes
+    -----
+    The sequence consists of the ranks at which one more error is tolerated, in steps of at least 2 %, from
+    rank 2 sqrt(n) on: the very first rows say little, and one bad row there would end it. The ranks of
+    "bonferroni" grow by a factor of 8/5 up to n, with levels proportional to 1/sqrt(rank), because more
+    rows need less leniency. Both were chosen for the acceptance they buy on synthetic scores; every fixed
+    choice is valid. Cost O(log^2 n) binomial tails.
+    """
+    if not tail_within(0, n, target, delta):
+        return RankGrid((), (), method == "sequence")
+    if method == "sequence":
+        ranks = _sequence(n, target, delta)
+        return RankGrid(ranks, (delta,) * len(ranks), True)
+    ranks, levels = _shared(n, target, delta)
+    return RankGrid(ranks, levels, False)
+
+
+def least_rank(errors: int, target: Fraction, level: Fraction) -> int:
+    """Fewest rows that certify `target` at `level` with that many errors among them."""
+    from scipy.special import bdtrin
+
+    guess = float(bdtrin(errors, float(level), float(target)))
+    rank = max(errors + 1, math.ceil(guess) if math.isfinite(guess) else 0)
+    while not tail_within(errors, rank, target, level):
+        rank += 1
+    while rank > errors + 1 and tail_within(errors, rank - 1, target, level):
+        rank -= 1
+    return rank
+
+
+def tolerated(rank: int, target: Fraction, level: Fraction) -> int:
+    """Most errors among `rank` rows that certify `target` at `level`; -1 where none certifies it."""
+    from scipy.special import bdtrik
+
+    guess = float(bdtrik(float(level), rank, float(target)))
+    errors = min(rank - 1, math.floor(guess)) if math.isfinite(guess) else -1
+    while errors >= 0 and not tail_within(errors, rank, target, level):
+        errors -= 1
+    while errors + 1 < rank and tail_within(errors + 1, rank, target, level):
+        errors += 1
+    return errors
+
+
+def _sequence(n: int, target: Fraction, delta: Fraction) -> tuple[int, ...]:
+    errors = 1 + tolerated(max(1, math.isqrt(4 * n) - 1), target, delta)
+    rank = least_rank(errors, target, delta)
+    if rank > n:
+        rank = least_rank(tolerated(n, target, delta), target, delta)
+    ranks = []
+    while rank < n:
+        ranks.append(rank)
+        errors = max(errors + 1, tolerated(rank + rank // _FINENESS, target, delta))
+        rank = least_rank(errors, target, delta)
+    return (*ranks, n)
+
+
+def _shared(n: int, target: Fraction, delta: Fraction) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """Geometric ranks down from n, as many as can still be certified at their own shares of delta."""
+    ranks: tuple[int, ...] = (n,)
+    levels: tuple[Fraction, ...] = (delta,)
+    while True:
+        more = (math.floor(ranks[0] / _STEP), *ranks)
+        shares = _shares(more, delta)
+        if not tail_within(0, more[0], target, shares[0]):
+            return ranks, levels
+        ranks, levels = more, shares
+
+
+def _shares(ranks: tuple[int, ...], delta: Fraction) -> tuple[Fraction, ...]:
+    weights = [math.isqrt(_SCALE**2 // max(rank, 1)) for rank in ranks]
+    return tuple(delta * Fraction(weight, sum(weights)) for weight in weights)
