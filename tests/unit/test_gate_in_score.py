@@ -26,6 +26,7 @@ from rag_confidence.errors import CalibrationMismatch
 from rag_confidence.product.record import json_schema
 
 LABELS = [0] * 9 + [1] * 9
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 GATE_KEYS = {
     *("decision", "prediction_set", "p_value_0", "p_value_1", "margin_to_threshold", "score_used"),
     *("group", "gate_fingerprint", "guarantee", "policy_verdict"),
@@ -526,7 +527,7 @@ def test_a_record_with_a_gate_comes_back(situation: str, outcome: str) -> None:
     m = situated(situation, gate=make(situated(situation).kpi), **options)
     record = m.to_dict()
     text = json.dumps(record, allow_nan=False)
-    jsonschema.validate(json.loads(text), json_schema())
+    VALIDATOR.validate(json.loads(text))
     again = RagConfidenceMetrics.from_dict(json.loads(text))
     assert again.to_dict() == record
     assert (again.decision, again.prediction_set, again.guarantee) == (

@@ -109,7 +109,7 @@ def test_everything_recorded_comes_back(tmp_path: Path) -> None:
     """Levels, provenance, dates, source, negatives, notes and guarantee survive, with their types."""
     gate = full_gate()
     again = ConformalGate.load(saved(tmp_path, gate))
-    for name in ("levels", "on_conflict", "provenance", "row_ids", "data_hash", "notes", "history", "scale"):
+    for name in ("levels", "on_conflict", "provenance", "data_hash", "notes", "history", "scale"):
         assert getattr(again, name) == getattr(gate, name)
     assert again.guarantee == gate.guarantee
     assert (again.auroc, again.auroc_low, again.auroc_high) == (gate.auroc, gate.auroc_low, gate.auroc_high)

@@ -151,13 +151,12 @@ def test_gate_one_minus_s() -> None:
     assert gate.predict_one(0.07).decision is Decision.ACCEPT
 
 
-@pytest.mark.parametrize("hundredths", range(101))
-def test_every_two_decimal_score_is_kept_at_its_own_threshold(hundredths: int) -> None:
+def test_every_two_decimal_score_is_kept_at_its_own_threshold() -> None:
     """The whole kind: the score at the class-1 threshold keeps label 1, and at the class-0 one label 0."""
-    score = hundredths / 100
-    gate = fitted([score] * 9, [score] * 9)
-    assert gate.predict_one(score).prediction_set == (0, 1)
-    assert gate.predict([score]).label1_kept.all()
+    for score in (i / 100 for i in range(101)):
+        gate = fitted([score] * 9, [score] * 9)
+        assert gate.predict_one(score).prediction_set == (0, 1), score
+        assert gate.predict([score]).prediction_sets == [(0, 1)], score
 
 
 def test_gate_float32() -> None:
@@ -169,17 +168,17 @@ def test_gate_float32() -> None:
     assert gate.predict_one(float(np.float32(0.1))).prediction_set != (0,)
 
 
-@pytest.mark.parametrize("hundredths", range(101))
-def test_every_score_in_the_other_precision_is_kept_at_its_own_threshold(hundredths: int) -> None:
+def test_every_score_in_the_other_precision_is_kept_at_its_own_threshold() -> None:
     """The whole kind: thresholds in one precision and the same score in the other keep both labels."""
-    wide = [hundredths / 100] * 9
-    narrow = np.array(wide, dtype=np.float32)
-    for calibration, score in ((wide, narrow[0]), (narrow, wide[0])):
-        labels = [0] * 9 + [1] * 9
-        with quiet():
-            gate = fit_conformal_gate(np.concatenate([calibration, calibration]), labels)
-        assert gate.predict_one(score).prediction_set == (0, 1)
-        assert gate.predict(np.array([score])).prediction_sets == [(0, 1)]
+    for wide in (i / 100 for i in range(101)):
+        for calibration, score in (
+            (np.float64(wide), np.float32(wide)),
+            (np.float32(wide), np.float64(wide)),
+        ):
+            with quiet():
+                gate = fit_conformal_gate(np.full(18, calibration), [0] * 9 + [1] * 9)
+            assert gate.predict_one(score).prediction_set == (0, 1), score
+            assert gate.predict(np.array([score])).prediction_sets == [(0, 1)], score
 
 
 # --- labels

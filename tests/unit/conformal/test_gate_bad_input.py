@@ -329,24 +329,22 @@ def test_loose_thresholds_have_a_level() -> None:
     refuse(ValueError, "^`alpha` must be strictly between", lambda: Thresholds(0.5, 0.5, 1.5))
 
 
-@pytest.mark.parametrize("hundredths", range(101))
-def test_loose_thresholds_keep_a_label_in_either_form(hundredths: int) -> None:
+def test_loose_thresholds_keep_a_label_in_either_form() -> None:
     """Label 1 is kept if 1 - s <= q1 or s >= 1 - q1: a score at its own threshold is never lost."""
-    score = hundredths / 100
-    loose = Thresholds(q0=score, q1=1 - score)
-    assert loose.predict_one(score).prediction_set == (0, 1)
-    assert loose.predict([score]).prediction_sets == [(0, 1)]
+    for score in (i / 100 for i in range(101)):
+        loose = Thresholds(q0=score, q1=1 - score)
+        assert loose.predict_one(score).prediction_set == (0, 1), score
+        assert loose.predict([score]).prediction_sets == [(0, 1)], score
 
 
-@pytest.mark.parametrize("hundredths", range(101))
-def test_loose_thresholds_meet_narrow_scores_in_their_precision(hundredths: int) -> None:
+def test_loose_thresholds_meet_narrow_scores_in_their_precision() -> None:
     """A float32 score at a float64 threshold keeps its label 0, alone and in a batch alike."""
-    score = np.float32(hundredths / 100)
-    loose = Thresholds(q0=hundredths / 100, q1=math.inf)
-    batch = loose.predict(np.array([score]))
-    assert batch.prediction_sets == [(0, 1)]
-    assert loose.predict_one(score).prediction_set == (0, 1)
-    assert batch[0].prediction_set == (0, 1)
+    for at in (i / 100 for i in range(101)):
+        loose = Thresholds(q0=at, q1=math.inf)
+        batch = loose.predict(np.array([at], dtype=np.float32))
+        assert batch.prediction_sets == [(0, 1)], at
+        assert loose.predict_one(np.float32(at)).prediction_set == (0, 1), at
+        assert batch[0].prediction_set == (0, 1), at
 
 
 def test_loose_thresholds_decide_like_the_gate_they_came_from(gate: ConformalGate) -> None:
