@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from rag_confidence.conformal.binomial import tail_within
@@ -35,6 +36,8 @@ class RankGrid:
     stops: bool
 
 
+# A grid knows nothing of the rows: trials, bootstraps and parts of equal size all share one.
+@lru_cache(maxsize=32)
 def rank_grid(n: int, target: Fraction, delta: Fraction, method: RiskMethod) -> RankGrid:
     """The ranks that a method tries on n rows.
 
