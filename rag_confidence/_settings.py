@@ -50,7 +50,6 @@ class Settings:
         if not isinstance(self.policy, MetricPolicy):
             raise TypeError(f"`policy` must be a MetricPolicy; got {type(self.policy).__name__}. Build one.")
         check_callable("calibrator", self.calibrator)
-        _check_calibrator(self.calibrator)
         check_callable("contradiction", self.contradiction)
         check_text("embedder", self.embedder)
         check_choice("embedding_backend", self.embedding_backend, get_args(Backend))
@@ -60,8 +59,14 @@ class Settings:
         object.__setattr__(self, "duplicate_cosine", limit)
         object.__setattr__(self, "perturb", check_flag("perturb", self.perturb))
         object.__setattr__(self, "seed", check_integer("seed", self.seed, 0))
+        _check_calibrator(self.calibrator, self.provenance)
         if self.gate is not None:
             _check_gate(self.gate, self.provenance)
+
+    def check_group(self, group: Any) -> None:
+        """Refuse a group that no gate would read."""
+        if group is not None and self.gate is None:
+            raise ValueError("`group` must be left out without a gate; got one. Pass gate=, or drop it.")
 
     @property
     def provenance(self) -> Provenance:
@@ -69,8 +74,10 @@ class Settings:
         return Provenance.of_kpi(self.policy.fingerprint, self.embedder, self.embedding_backend)
 
 
-def _check_calibrator(calibrator: Any) -> None:
-    """Refuse a probability map that remembers percentages: it would clip every KPI in silence."""
+def _check_calibrator(calibrator: Any, provenance: Provenance) -> None:
+    """Refuse a probability map of percentages, which would clip every KPI, or of scores made otherwise."""
+    made = getattr(calibrator, "provenance", None)
+    _check_provenance("calibrator", made if isinstance(made, Provenance) else None, provenance)
     largest = getattr(getattr(calibrator, "rows", None), "largest_score", 0.0)
     if largest > 1.0:
         raise CalibrationMismatch(
@@ -81,7 +88,7 @@ def _check_calibrator(calibrator: Any) -> None:
 
 def _check_gate(gate: Gate, provenance: Provenance) -> None:
     """Refuse what is no gate, and a gate for scores that were made in another way."""
-    if not hasattr(gate, "predict_one") or not hasattr(gate, "largest_score"):
+    if isinstance(gate, type) or not hasattr(gate, "predict_one") or not hasattr(gate, "largest_score"):
         raise TypeError(
             f"`gate` must be a fitted gate; got {type(gate).__name__}. Pass what fit_conformal_gate returned."
         )
@@ -90,22 +97,26 @@ def _check_gate(gate: Gate, provenance: Provenance) -> None:
             f"`gate` must be fitted on KPIs in [0, 1]; got one for scores up to {gate.largest_score:g}, "
             "which look like percentages or raw scores. Fit it on `kpi`, not on `retrieval_confidence`."
         )
-    if gate.provenance is None or gate.provenance == provenance:
+    _check_provenance("gate", gate.provenance, provenance)
+
+
+def _check_provenance(name: str, fitted: Provenance | None, here: Provenance) -> None:
+    if fitted is None or fitted == here:
         return
-    wanted, here = gate.provenance.to_dict(), provenance.to_dict()
-    for name, cure in _CURES.items():
-        if wanted[name] != here[name]:
+    wanted, found = fitted.to_dict(), here.to_dict()
+    for key, cure in _CURES.items():
+        if wanted[key] != found[key]:
             raise CalibrationMismatch(
-                f"`gate` must be fitted on KPIs made as in this call; got one for the {name} "
-                f"{wanted[name]!r} where this call has {here[name]!r}. {cure}"
+                f"`{name}` must be fitted on KPIs made as in this call; got one for the {key} "
+                f"{wanted[key]!r} where this call has {found[key]!r}. {cure}"
             )
 
 
 _CURES = {
-    "policy": "Pass the same policy=, or fit the gate again.",
-    "profile": "Pass the same profile=, or fit the gate again.",
-    "model": "Pass the same model=, or fit the gate again.",
-    "embedder": "Pass the same embedder=, or fit the gate again: other vectors make other scores.",
+    "policy": "Pass the same policy=, or fit it again.",
+    "profile": "Pass the same profile=, or fit it again.",
+    "model": "Pass the same model=, or fit it again.",
+    "embedder": "Pass the same embedder=, or fit it again: other vectors make other scores.",
 }
 
 

@@ -130,6 +130,7 @@ def score(
         loops=loops,
         seed=seed,
     )
+    settings.check_group(group)
     batch = check_retrieval(query_embedding, passage_embeddings, settings.invalid_rows)
     asked = Asked.of_one(batch, texts, parents, candidates, query_text, k_requested, group)
     return assess_one(batch, asked, settings)
@@ -199,6 +200,7 @@ def score_many(
         loops=loops,
         seed=seed,
     )
+    settings.check_group(group)
     batch = check_retrievals(query_embeddings, passage_embeddings, settings.invalid_rows)
     asked = Asked.of_many(batch, texts, parents, candidates, query_text, k_requested, group)
     return assess(batch, asked, settings)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, Provenance
 from rag_confidence.conformal.probability import (
+    Made,
     Pooled,
     RowIds,
     Scores,
@@ -53,6 +54,11 @@ class IsotonicMap:
     n0: int
     n1: int
     rows: Rows
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the scores were made that it was fitted on."""
+        return self.rows.provenance
 
     @overload
     def __call__(self, score: float) -> float: ...
@@ -111,7 +117,9 @@ class IsotonicMap:
         )
 
 
-def fit_isotonic(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None) -> IsotonicMap:
+def fit_isotonic(
+    scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None, provenance: Made = None
+) -> IsotonicMap:
     """Isotonic regression of labels on scores.
 
     The map rises wherever the labelled share rises and is flat elsewhere. It stands beside the gate as
@@ -126,6 +134,8 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None
         1 for a sufficient retrieval, 0 for an insufficient one; both must occur.
     row_ids : sequence, optional
         Identity of each row, for the check that no row is used twice.
+    provenance : Provenance or mapping, optional
+        How the scores were made (`MetricsBatch.provenance`); `score(calibrator=...)` refuses any other.
 
     Returns
     -------
@@ -158,7 +168,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None
     >>> chance(0.9), chance(-1.0), chance([0.3, 0.5, 0.7]).round(3).tolist()
     (1.0, 0.0, [0.333, 0.333, 0.667])
     """
-    pooled = pool(scores, labels, row_ids)
+    pooled = pool(scores, labels, row_ids, provenance)
     knots, values = _steps(pooled)
     return IsotonicMap(frozen(knots), frozen(values), pooled.n0, pooled.n1, pooled.rows)
 

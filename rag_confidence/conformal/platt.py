@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, Provenance
 from rag_confidence.conformal.probability import (
+    Made,
     RowIds,
     Scores,
     check_fields,
@@ -83,6 +84,11 @@ class PlattMap:
         """Logit at score 0."""
         return float(self._logit(np.zeros(())))
 
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the scores were made that it was fitted on."""
+        return self.rows.provenance
+
     @overload
     def __call__(self, score: float) -> float: ...
     @overload
@@ -127,7 +133,9 @@ class PlattMap:
         return cls(**numbers, n0=payload["n0"], n1=payload["n1"], rows=Rows.from_dict(payload["rows"]))
 
 
-def fit_platt(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None) -> PlattMap:
+def fit_platt(
+    scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None, provenance: Made = None
+) -> PlattMap:
     """Logistic regression of smoothed labels on scores.
 
     A smooth curve with two parameters that few rows can support. It stands beside the gate as
@@ -142,6 +150,8 @@ def fit_platt(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = 
         1 for a sufficient retrieval, 0 for an insufficient one; both must occur.
     row_ids : sequence, optional
         Identity of each row, for the check that no row is used twice.
+    provenance : Provenance or mapping, optional
+        How the scores were made (`MetricsBatch.provenance`); `score(calibrator=...)` refuses any other.
 
     Returns
     -------
@@ -174,7 +184,7 @@ def fit_platt(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = 
     >>> round(chance(0.0), 6), round(chance(1.0), 6), round(chance.slope, 6)
     (0.2, 0.8, 2.772589)
     """
-    pooled = pool(scores, labels, row_ids)
+    pooled = pool(scores, labels, row_ids, provenance)
     n0, n1 = pooled.n0, pooled.n1
     hits = pooled.ones * ((n1 + 1) / (n1 + 2)) + pooled.zeros / (n0 + 2)
     misses = pooled.ones / (n1 + 2) + pooled.zeros * ((n0 + 1) / (n0 + 2))

@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_confidence._history import check_aligned, check_history, check_two_classes
 from rag_confidence._inputs import numbers
-from rag_confidence._types import FloatArray, IntArray
+from rag_confidence._types import FloatArray, IntArray, Provenance
+from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.rows import Rows, rows_of
 from rag_confidence.errors import ArtefactError
 
 Scores: TypeAlias = Sequence[float] | NDArray[Any]
 RowIds: TypeAlias = Sequence[Hashable] | ArrayLike
+Made: TypeAlias = Provenance | Mapping[str, str | None] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +54,14 @@ class Pooled:
         return int(self.ones.sum())
 
 
-def pool(scores: ArrayLike, labels: ArrayLike, row_ids: RowIds | None) -> Pooled:
+def pool(scores: ArrayLike, labels: ArrayLike, row_ids: RowIds | None, provenance: Made = None) -> Pooled:
     """Checked history of both classes, pooled by score, so that the order of rows cannot matter."""
     check_aligned(scores=scores, labels=labels, row_ids=row_ids)
     values, flags = check_history(scores, labels)
     check_two_classes(flags)
     # Adding 0.0 makes -0.0 the 0.0 that it equals.
     values = values.astype(np.float64) + 0.0
-    rows = rows_of(values, flags, row_ids)
+    rows = rows_of(values, flags, row_ids, check_provenance(provenance))
     distinct, places = np.unique(values, return_inverse=True)
     count = np.bincount(places, minlength=len(distinct))
     ones = np.bincount(places[flags], minlength=len(distinct))

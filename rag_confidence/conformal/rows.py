@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 from rag_confidence._artefact import decode_floats, encode_floats
 from rag_confidence._history import check_aligned
 from rag_confidence._options import check_integer, check_number, entries_of
-from rag_confidence._types import FloatArray, IntArray, Mask
+from rag_confidence._types import FloatArray, IntArray, Mask, Provenance
 from rag_confidence.errors import RowsReused
 
 PARTS = ("model", "probability", "gate", "evaluation")
@@ -39,12 +40,23 @@ class Rows:
         Scores of the insufficient and of the sufficient rows, ascending.
     precision : str
         Name of the dtype that the scores came in.
+    provenance : Provenance or None
+        How the scores were made.
     """
 
     ids: frozenset[str] | None
     scores0: FloatArray
     scores1: FloatArray
     precision: str = "float64"
+    provenance: Provenance | None = None
+
+    @cached_property
+    def data_hash(self) -> str:
+        """SHA-256 of the scores and labels, in whatever order they came."""
+        found = hashlib.sha256(self.scores0.tobytes())
+        found.update(b"|")
+        found.update(self.scores1.tobytes())
+        return found.hexdigest()
 
     @property
     def largest_score(self) -> float:
@@ -58,13 +70,18 @@ class Rows:
             "scores0": encode_floats(self.scores0),
             "scores1": encode_floats(self.scores1),
             "precision": self.precision,
+            "provenance": None if self.provenance is None else self.provenance.to_dict(),
+            "data_hash": self.data_hash,
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Rows:
         """The rows that `to_dict` wrote."""
         ids = None if plain["ids"] is None else frozenset(plain["ids"])
-        return cls(ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]), plain["precision"])
+        made = None if plain["provenance"] is None else Provenance(**plain["provenance"])
+        return cls(
+            ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]), plain["precision"], made
+        )
 
 
 class Fitted(Protocol):
@@ -75,11 +92,18 @@ class Fitted(Protocol):
         """The rows."""
 
 
-def rows_of(scores: FloatArray, labels: Mask, row_ids: Sequence[Hashable] | ArrayLike | None) -> Rows:
+def rows_of(
+    scores: FloatArray,
+    labels: Mask,
+    row_ids: Sequence[Hashable] | ArrayLike | None,
+    provenance: Provenance | None = None,
+) -> Rows:
     """The rows of a checked history."""
     ids = None if row_ids is None else hashed_ids(row_ids)
     values = scores.astype(np.float64, copy=False)
-    return Rows(ids, sorted_scores(values[~labels]), sorted_scores(values[labels]), scores.dtype.name)
+    return Rows(
+        ids, sorted_scores(values[~labels]), sorted_scores(values[labels]), scores.dtype.name, provenance
+    )
 
 
 def sorted_scores(values: FloatArray) -> FloatArray:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
-from rag_confidence._types import FloatArray, IntArray
+from rag_confidence._types import FloatArray, IntArray, Provenance
 from rag_confidence.conformal.probability import (
+    Made,
     RowIds,
     Scores,
     check_fields,
@@ -57,6 +58,11 @@ class VennAbersMap:
     n0: int
     n1: int
     rows: Rows
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the scores were made that it was fitted on."""
+        return self.rows.provenance
 
     @overload
     def __call__(self, score: float) -> float: ...
@@ -118,7 +124,9 @@ class VennAbersMap:
         return cls(**arrays, n0=payload["n0"], n1=payload["n1"], rows=Rows.from_dict(payload["rows"]))
 
 
-def fit_venn_abers(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None) -> VennAbersMap:
+def fit_venn_abers(
+    scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | None = None, provenance: Made = None
+) -> VennAbersMap:
     """Inductive Venn-Abers predictor: an interval of probabilities that holds the calibrated one.
 
     The width of the interval says how much the rows leave open at that score. It stands beside the gate
@@ -133,6 +141,8 @@ def fit_venn_abers(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | No
         1 for a sufficient retrieval, 0 for an insufficient one; both must occur.
     row_ids : sequence, optional
         Identity of each row, for the check that no row is used twice.
+    provenance : Provenance or mapping, optional
+        How the scores were made (`MetricsBatch.provenance`); `score(calibrator=...)` refuses any other.
 
     Returns
     -------
@@ -166,7 +176,7 @@ def fit_venn_abers(scores: ArrayLike, labels: ArrayLike, *, row_ids: RowIds | No
     >>> round(chance(0.95), 6), [round(p, 3) for p in chance.interval(0.35)]
     (0.75, [0.333, 0.6])
     """
-    pooled = pool(scores, labels, row_ids)
+    pooled = pool(scores, labels, row_ids, provenance)
     ones, rows1 = _with_a_one(pooled.zeros, pooled.ones)
     # A new 0 is a new 1 seen from the other end with the labels exchanged.
     zeros, rows0 = _with_a_one(pooled.ones[::-1], pooled.zeros[::-1])

@@ -194,3 +194,12 @@ def test_a_probability_map_of_percentages_is_refused() -> None:
     with pytest.raises(CalibrationMismatch, match="which look like percentages"):
         Settings(calibrator=percentages)
     Settings(calibrator=fit_isotonic([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]))
+
+
+def test_a_probability_map_of_other_scores_is_refused() -> None:
+    """A map that says how its scores were made is refused where they are made otherwise."""
+    rows = [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]
+    made = Settings(embedder="a").provenance
+    Settings(calibrator=fit_isotonic(*rows, provenance=made), embedder="a")
+    with pytest.raises(CalibrationMismatch, match="for the embedder 'a' where this call has 'b'"):
+        Settings(calibrator=fit_isotonic(*rows, provenance=made), embedder="b")
