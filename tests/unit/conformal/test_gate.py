@@ -281,6 +281,30 @@ def test_calibration_scores_of_a_class_are_mostly_kept(history: History, alpha: 
         assert int(kept.sum()) >= len(own) - math.floor((len(own) + 1) * ref.level(alpha))
 
 
+# --- the bound itself, by enumeration
+
+
+@given(histories(least=2), LEVELS)
+def test_each_row_in_turn_is_excluded_by_at_most_its_share(history: History, alpha: Any) -> None:
+    """With each row of a class in turn as the new one, at most floor((n + 1) alpha) of n + 1 lose their label.
+
+    Exchangeable rows are in random order, so this count over n + 1 is the probability of an error: the bound
+    is proven here for these values, with equality where no two are equal.
+    """
+    for label in (0, 1):
+        own, other = history.of(label), history.of(1 - label)
+        allowed = math.floor(len(own) * ref.level(alpha))
+        excluded = 0
+        for row in range(len(own)):
+            scores = np.concatenate([np.delete(own, row), other])
+            labels = [label] * (len(own) - 1) + [1 - label] * len(other)
+            gate = fitted(History(scores, labels, history.probes, history.score_kind), alpha)
+            with quiet():
+                excluded += label not in (gate.predict_one(own[row]).prediction_set or ())
+        assert excluded <= allowed
+        assert excluded == allowed or len(np.unique(own)) < len(own)
+
+
 # --- too few labels
 
 

@@ -327,6 +327,25 @@ def test_a_cluster_counts_once_with_its_strangest_row(history: History, alpha: A
     assert (gate.q0, gate.t1) == (slow.q0, slow.t1)
 
 
+@given(histories(least=4), LEVELS, st.integers(0, 99))
+def test_each_query_in_turn_has_an_error_in_at_most_its_share(
+    history: History, alpha: Any, seed: int
+) -> None:
+    """With each query in turn as the new one, at most floor((m + 1) alpha) of m + 1 have any row excluded."""
+    own, sufficient = history.of(0), history.of(1)
+    queries = np.random.default_rng([62, seed]).integers(0, 3, len(own))
+    names = np.unique(queries)
+    wrong = 0
+    for query in names[: len(names) if len(names) > 1 else 0]:
+        rest = queries != query
+        labels = [0] * int(rest.sum()) + [1] * len(sufficient)
+        clusters = [*queries[rest].tolist(), *range(10, 10 + len(sufficient))]
+        gate = fitted(np.concatenate([own[rest], sufficient]), labels, alpha, clusters=clusters)
+        with quiet():
+            wrong += not gate.predict(own[~rest]).label0_kept.all()
+    assert wrong <= math.floor(len(names) * ref.level(alpha))
+
+
 @given(histories(), LEVELS)
 def test_clusters_of_one_row_change_nothing(history: History, alpha: Any) -> None:
     """If each row is a cluster of its own, the thresholds are those without clusters."""

@@ -218,7 +218,11 @@ def test_all_other_fits_are_looked_at() -> None:
 def test_reuse_is_found_after_loading(tmp_path: Any) -> None:
     """A loaded gate remembers its rows: ids as hashes, scores to the bit."""
     scores, labels = scored(30, 1)
-    for options in ({}, {"row_ids": [f"secret{i}" for i in range(60)]}):
+    named, clustered = (
+        {"row_ids": [f"secret{i}" for i in range(60)]},
+        {"clusters": [i // 3 for i in range(60)]},
+    )
+    for options in ({}, named, clustered, named | clustered):
         path = tmp_path / "gate.json"
         fitted(scores, labels, **options).save(path)
         assert "secret" not in path.read_text()
