@@ -70,11 +70,15 @@ def _fraction(name: str, value: Any) -> Fraction:
 
 
 def _of_float(value: float | np.floating[Any]) -> Fraction:
+    written = Fraction(str(value))
+    # Fractions of denominators up to 10**6 lie 1e-12 apart: a double that is written as one means no other.
+    if isinstance(value, float) and written.denominator <= _MOST_PARTS:
+        return written
     exact = Fraction(float(value))
     simple = exact.limit_denominator(_MOST_PARTS)
     # A narrower float is meant as it is written: numpy.float32(0.1) is one tenth.
     meant = abs(simple - exact) <= _ROUNDING and 0 < simple < 1
-    return simple if meant else Fraction(str(value))
+    return simple if meant else written
 
 
 def conformal_rank(n: int, alpha: Level) -> int | float:
