@@ -5,13 +5,11 @@ A gate can only certify what its score separates, so every fit and every audit s
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import check_history
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, IntArray
 
 # Halvings of [0, A]: after 60 the bracket is narrower than the spacing of floats near 1.
 HALVINGS = 60
@@ -124,30 +122,35 @@ def auroc_interval(auroc: float, n0: int, n1: int, *, confidence: float = 0.95) 
 
 def _twice_below(needles: FloatArray, haystack: FloatArray) -> int:
     """Two for every haystack score below a needle and one for every score equal to it, summed."""
-    starts = np.flatnonzero(np.append(True, needles[1:] != needles[:-1]))
-    counts, distinct = np.diff(starts, append=len(needles)), needles[starts]
+    distinct, counts = _runs(needles)
     below = np.searchsorted(haystack, distinct, side="left")
-    tied = haystack[np.minimum(below, len(haystack) - 1)] == distinct
+    tied = haystack.take(below, mode="clip") == distinct
     up_to = np.searchsorted(haystack, distinct[tied], side="right")
-    return int(2 * (counts * below).sum() + (counts[tied] * (up_to - below[tied])).sum())
+    return int(2 * (counts @ below) + counts[tied] @ (up_to - below[tied]))
+
+
+def _runs(ordered: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distinct values of a sorted array, and how often each occurs."""
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        # Unrounded scores, as a rule: new arrays of this size would take as long as the search.
+        return ordered, np.broadcast_to(1, ordered.shape)
+    starts = np.flatnonzero(np.append(True, changes))
+    return ordered[starts], np.append(starts[1:], len(ordered)) - starts
 
 
 def _lower_end(a: float, n0: int, n1: int, z: float) -> float:
     """Largest t in [0, a] from which the measured a is still z standard errors away."""
     low, high = 0.0, a
+    extra, share = (n0 + n1) / 2 - 1, z * z / (n0 * n1)
     for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if a - middle > z * math.sqrt(_variance(middle, n0, n1)):
-            low = middle
+        t = (low + high) / 2
+        variance = share * t * (1 - t) * (1 + extra * (1 - t) / (2 - t) + extra * t / (1 + t))
+        if (a - t) ** 2 > variance:
+            low = t
         else:
-            high = middle
+            high = t
     return low
-
-
-def _variance(t: float, n0: int, n1: int) -> float:
-    """Newcombe's variance of the AUROC at a true value t."""
-    extra = (n0 + n1) / 2 - 1
-    return t * (1 - t) * (1 + extra * (1 - t) / (2 - t) + extra * t / (1 + t)) / (n0 * n1)
 
 
 def _check_interval(auroc: float, n0: int, n1: int, confidence: float) -> None:
