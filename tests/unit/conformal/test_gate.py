@@ -286,7 +286,7 @@ def test_calibration_scores_of_a_class_are_mostly_kept(history: History, alpha: 
 
 @given(histories(least=2), LEVELS)
 def test_each_row_in_turn_is_excluded_by_at_most_its_share(history: History, alpha: Any) -> None:
-    """With each row of a class in turn as the new one, at most floor((n + 1) alpha) of n + 1 lose their label.
+    """With each row of a class in turn as the new one, at most floor((n + 1) alpha) of n + 1 lose it.
 
     Exchangeable rows are in random order, so this count over n + 1 is the probability of an error: the bound
     is proven here for these values, with equality where no two are equal.
