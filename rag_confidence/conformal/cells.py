@@ -13,7 +13,7 @@ import numpy as np
 from rag_confidence._history import GroupName
 from rag_confidence._types import FloatArray, Mask
 from rag_confidence.conformal.quantile import least_rank, pac_rank
-from rag_confidence.conformal.rows import sorted_scores
+from rag_confidence.conformal.rows import sorted_classes, sorted_scores
 
 GuaranteeKind: TypeAlias = Literal["marginal", "pac"]
 
@@ -94,7 +94,7 @@ def class_scores(
     """
     values = scores.astype(np.float64, copy=False)
     if clusters is None:
-        return sorted_scores(values[~labels]), sorted_scores(values[labels])
+        return sorted_classes(values, labels)
     codes = _codes(clusters)
     highest = _extremes(values[~labels], codes[~labels], np.maximum)
     lowest = _extremes(values[labels], codes[labels], np.minimum)

@@ -235,7 +235,7 @@ def _shortages(table: CellTable, levels: Levels) -> list[Shortage]:
 
 def _hashed(values: FloatArray, sufficient: Mask) -> str:
     """SHA-256 of scores and labels in the order given."""
-    found = hashlib.sha256(values.tobytes())
+    found = hashlib.sha256(np.ascontiguousarray(values).data)
     found.update(np.packbits(sufficient).tobytes())
     return found.hexdigest()
 

@@ -100,10 +100,14 @@ def rows_of(
 ) -> Rows:
     """The rows of a checked history."""
     ids = None if row_ids is None else hashed_ids(row_ids)
-    values = scores.astype(np.float64, copy=False)
-    return Rows(
-        ids, sorted_scores(values[~labels]), sorted_scores(values[labels]), scores.dtype.name, provenance
-    )
+    scores0, scores1 = sorted_classes(scores.astype(np.float64, copy=False), labels)
+    return Rows(ids, scores0, scores1, scores.dtype.name, provenance)
+
+
+def sorted_classes(values: FloatArray, labels: Mask) -> tuple[FloatArray, FloatArray]:
+    """Scores of the insufficient and of the sufficient rows, each ascending."""
+    # compress does what an index by a mask does, some four times as fast.
+    return sorted_scores(np.compress(~labels, values)), sorted_scores(np.compress(labels, values))
 
 
 def sorted_scores(values: FloatArray) -> FloatArray:
