@@ -1,0 +1,1 @@
+"""Edges of the library: each parses, calls public functions, and formats; no mathematics."""

@@ -1,0 +1,110 @@
+"""The command line of the MCP server, without the kit that it needs to serve."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_confidence import ArtefactError, MetricPolicy, fit_conformal_gate
+from rag_confidence.adapters import mcp_server
+from rag_confidence.conformal.risk import fit_risk_gate
+
+
+def test_it_serves_stdio_unless_told_otherwise() -> None:
+    """No option is needed by a client that starts the command."""
+    options = mcp_server.parse([])
+    assert (options.http, options.demo, options.gate, options.policy) == (False, False, None, None)
+    assert (options.host, options.port) == ("127.0.0.1", 8000)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_this_machine_is_served(host: str) -> None:
+    """The three names of the loopback interface are allowed."""
+    mcp_server.check_host(host, allow_remote=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.org", "127.0.0.2"])
+def test_other_machines_are_served_only_on_demand(host: str) -> None:
+    """Any other address is refused without --allow-remote: nothing here asks for a password."""
+    mcp_server.check_host(host, allow_remote=True)
+    with pytest.raises(ValueError, match="--allow-remote"):
+        mcp_server.check_host(host, allow_remote=False)
+
+
+def test_a_policy_is_read_from_its_own_json(tmp_path: Path) -> None:
+    """What `to_dict` wrote comes back; another file is refused by name."""
+    policy = MetricPolicy(answer_at=70)
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(policy.to_dict()), encoding="utf-8")
+    assert mcp_server.read_policy(file) == policy
+    file.write_text("not json", encoding="utf-8")
+    with pytest.raises(ValueError, match="`--policy` must be a JSON file; got"):
+        mcp_server.read_policy(file)
+
+
+def test_a_gate_of_either_kind_is_read(tmp_path: Path) -> None:
+    """What `save` wrote comes back as what it was; anything else is refused."""
+    scores, labels = [row / 100 for row in range(100)], [0] * 50 + [1] * 50
+    file = tmp_path / "gate.json"
+    for gate in (fit_conformal_gate(scores, labels), fit_risk_gate(scores, labels, 0.2)):
+        gate.save(file)
+        read = mcp_server.read_gate(file)
+        assert (type(read), read.to_dict()) == (type(gate), gate.to_dict())
+    for text in ("not json", "[]", '{"artefact": "model"}'):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ArtefactError, match="must be a saved conformal_gate"):
+            mcp_server.read_gate(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--http", "--host", "0.0.0.0"], "`--host` must be one of 127.0.0.1, localhost, ::1; got 0.0.0.0."),
+        (["--gate", "nowhere.json"], "nowhere.json"),
+        (["--policy", "nowhere.json"], "nowhere.json"),
+        (["--demo", "--alpha", "2"], "`alpha` must be strictly between 0 and 1; got 2.0."),
+        (["--demo", "--seed", "-1"], "`seed` must be an integer of at least 0; got -1."),
+    ],
+)
+def test_options_that_cannot_be_meant_end_the_command(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2 and one line on standard error, nothing on standard output."""
+    assert mcp_server.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("rag-confidence-mcp: ")
+    assert sentence in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_a_port_in_use_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """A second server on the port of the first is told so in one line."""
+    with mcp_server.listening("127.0.0.1", 0) as first:
+        assert mcp_server.main(["--http", "--port", str(first.getsockname()[1])]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+
+
+def test_without_the_kit_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On an install without the extra `mcp` the command ends with one sentence."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert mcp_server.main([]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "pip install 'rag-confidence[mcp]'" in printed.err
+
+
+def test_the_demonstration_needs_no_kit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--demo` runs with the core dependencies alone."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert mcp_server.main(["--demo"]) == 0
+    assert capsys.readouterr().out
