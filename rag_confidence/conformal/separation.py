@@ -144,9 +144,10 @@ def _lower_end(a: float, n0: int, n1: int, z: float) -> float:
     low, high = 0.0, a
     extra, share = (n0 + n1) / 2 - 1, z * z / (n0 * n1)
     for _ in range(HALVINGS):
-        t = (low + high) / 2
-        variance = share * t * (1 - t) * (1 + extra * (1 - t) / (2 - t) + extra * t / (1 + t))
-        if (a - t) ** 2 > variance:
+        t = (low + high) / 2.0
+        gap, u = a - t, t * (1.0 - t)
+        # (1 - t)/(2 - t) + t/(1 + t) = (1 + 2u)/(2 + u)
+        if gap * gap > share * u * (1.0 + extra * (1.0 + 2.0 * u) / (2.0 + u)):
             low = t
         else:
             high = t
