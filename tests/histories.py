@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 import reference_conformal as ref
+from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+# For properties that follow from others which are tested with all examples.
+few = settings(max_examples=20)
 Family = Callable[[np.random.Generator, int], Array]
 
 TINY = np.array([0.0, -0.0, 5e-324, 1e-310, 1e-45, 1e-30, 1.0, 1 - 2**-53])

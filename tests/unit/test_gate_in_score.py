@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from histories import few
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
@@ -312,6 +313,7 @@ def test_nothing_turns_another_decision_into_an_answer(
     assert m.policy_verdict == plain.verdict
 
 
+@few
 @given(retrievals(dimensions=(2, 4, 8)), OPTIONS, st.sampled_from(sorted(OUTCOMES)))
 def test_a_gate_changes_nothing_but_its_own_keys(r: Retrieval, options: dict[str, Any], outcome: str) -> None:
     """With a gate every other key is as without: the KPI and the signals do not see it."""
@@ -341,7 +343,7 @@ def batch_of(count: int) -> tuple[Any, list[Any]]:
 
 
 def between(kpis: Any) -> Any:
-    """Scores between the KPIs of a batch: rounding, which may differ between one and many, settles nothing."""
+    """Scores between the KPIs of a batch: rounding, which may differ for one and many, does not matter."""
     ordered = np.sort(kpis)
     return (ordered[1:] + ordered[:-1]) / 2
 

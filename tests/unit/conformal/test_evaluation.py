@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_conformal as ref
-from histories import LEVELS, History, histories
+from histories import LEVELS, History, few, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet
@@ -54,6 +54,7 @@ def test_rates_are_shares(history: History, alpha: Any, data: Any, on_conflict: 
     assert (found.n, found.n0, found.n1) == (len(labels), labels.count(0), labels.count(1))
 
 
+@few
 @given(histories(kinds=("fraction",)), st.data())
 def test_loose_thresholds_are_evaluated_alike(history: History, data: Any) -> None:
     """Rates of loose thresholds are those of the decisions that they make; nothing is known of a band."""

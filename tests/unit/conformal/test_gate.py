@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_conformal as ref
-from histories import LEVELS, History, histories
+from histories import LEVELS, History, few, histories
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
@@ -84,6 +84,7 @@ def test_decisions_follow_the_p_values(history: History, alpha: Any, on_conflict
     assert found.decision.tolist() == [slow.decide(s) for s in history.numbers()]
 
 
+@few
 @given(histories(), LEVELS, LEVELS)
 def test_two_levels_for_two_errors(history: History, alpha: Any, alpha_reject: Any) -> None:
     """`alpha` bounds a false ACCEPT (label 0 excluded), `alpha_reject` a false REJECT (label 1 excluded)."""
@@ -104,6 +105,7 @@ def test_p_values_are_exact(history: History) -> None:
     assert np.asarray(p1).tolist() == [float(p) for _, p in exact]
 
 
+@few
 @given(histories(), LEVELS, LEVELS)
 def test_a_label_is_excluded_iff_its_p_value_is_small(
     history: History, alpha: Any, alpha_reject: Any
@@ -124,6 +126,7 @@ def exact(p: float, n: int) -> Fraction:
     return Fraction(round(float(p) * (n + 1)), n + 1)
 
 
+@few
 @given(histories())
 def test_p_values_are_monotone(history: History) -> None:
     """As the score rises, p_0 falls and p_1 rises; both lie in [1/(n + 1), 1]."""
@@ -139,6 +142,7 @@ def test_p_values_are_monotone(history: History) -> None:
 # --- one score and many
 
 
+@few
 @given(histories(), LEVELS, CONFLICTS)
 def test_one_score_is_decided_like_many(history: History, alpha: Any, on_conflict: str) -> None:
     """predict_one, predict and its rows agree in every field."""
@@ -155,6 +159,7 @@ def test_one_score_is_decided_like_many(history: History, alpha: Any, on_conflic
     assert [s.score for s in singles] == history.probes.tolist()
 
 
+@few
 @given(histories(), LEVELS, CONFLICTS)
 def test_columns_agree_with_each_other(history: History, alpha: Any, on_conflict: str) -> None:
     """Masks, words, sets and reasons of a batch say the same, and each row has one decision."""
@@ -168,6 +173,7 @@ def test_columns_agree_with_each_other(history: History, alpha: Any, on_conflict
         assert found.decision[i] == ref.decision(kept, on_conflict)
 
 
+@few
 @given(histories(), LEVELS)
 def test_reasons_say_which_set_it_is(history: History, alpha: Any) -> None:
     """Each of the four sets has a reason of its own, and infinite thresholds have another."""
@@ -183,6 +189,7 @@ def test_reasons_say_which_set_it_is(history: History, alpha: Any) -> None:
             assert reason == "gate_ambiguous" or any(infinite)
 
 
+@few
 @given(histories(), LEVELS, CONFLICTS)
 def test_the_margin_is_the_distance_to_accepting(history: History, alpha: Any, on_conflict: str) -> None:
     """The margin is the score minus where ACCEPT begins, as the two are compared: its sign decides."""
@@ -203,6 +210,7 @@ def test_the_margin_is_the_distance_to_accepting(history: History, alpha: Any, o
 # --- what may not matter, and what must
 
 
+@few
 @given(histories(), LEVELS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(history: History, alpha: Any, order: Any) -> None:
     """A shuffled history gives the same thresholds, guarantee and decisions."""
@@ -216,6 +224,7 @@ def test_the_order_of_rows_does_not_matter(history: History, alpha: Any, order: 
     assert outcome(predicted(gate, history)) == outcome(predicted(again, history))
 
 
+@few
 @given(histories(), LEVELS, CONFLICTS)
 def test_only_the_order_of_scores_matters(history: History, alpha: Any, on_conflict: str) -> None:
     """A strictly increasing change of scale, here to ranks and to cubes, changes no decision."""
@@ -228,6 +237,7 @@ def test_only_the_order_of_scores_matters(history: History, alpha: Any, on_confl
         assert outcome(predicted(fitted(scaled, alpha, on_conflict=on_conflict), scaled)) == plain
 
 
+@few
 @given(histories(), LEVELS)
 def test_the_classes_mirror_each_other(history: History, alpha: Any) -> None:
     """Negated scores with swapped labels swap ACCEPT with REJECT."""
@@ -239,6 +249,7 @@ def test_the_classes_mirror_each_other(history: History, alpha: Any) -> None:
     assert there.label0_kept.tolist() == back.label1_kept.tolist()
 
 
+@few
 @given(histories(), LEVELS, LEVELS)
 def test_sets_are_nested(history: History, a: Any, b: Any) -> None:
     """A smaller level keeps every label that a larger one keeps."""
@@ -248,6 +259,7 @@ def test_sets_are_nested(history: History, a: Any, b: Any) -> None:
     assert np.all(wide.label1_kept >= narrow.label1_kept)
 
 
+@few
 @given(histories(), LEVELS)
 def test_decisions_are_monotone_in_the_score(history: History, alpha: Any) -> None:
     """A higher score never loses label 1 and never regains label 0: REJECT, ABSTAIN, ACCEPT in this order."""
@@ -258,6 +270,7 @@ def test_decisions_are_monotone_in_the_score(history: History, alpha: Any) -> No
     assert np.all(np.diff(ladder) >= 0)
 
 
+@few
 @given(histories(), LEVELS)
 def test_on_conflict_moves_only_the_empty_set(history: History, alpha: Any) -> None:
     """The three choices differ on empty sets alone, and the set stays visible."""
@@ -270,6 +283,7 @@ def test_on_conflict_moves_only_the_empty_set(history: History, alpha: Any) -> N
             assert predictions.decision[i] == (word if kept == () else found["abstain"].decision[i])
 
 
+@few
 @given(histories(), LEVELS)
 def test_calibration_scores_of_a_class_are_mostly_kept(history: History, alpha: Any) -> None:
     """At least n - floor((n + 1) alpha) of a class's own scores keep their label: what the rank promises."""
@@ -355,6 +369,7 @@ def test_strict_raises_what_would_warn() -> None:
 # --- separation
 
 
+@few
 @given(histories())
 def test_a_gate_reports_its_auroc(history: History) -> None:
     """The AUROC is the exact share of pairs in the right order, with Newcombe's interval."""
@@ -396,6 +411,7 @@ def test_pac_thresholds(history: History, alpha: Any, delta: str) -> None:
     assert (gate.q0, gate.t1) == ref.pac_thresholds(history.scores, history.labels, alpha, delta)
 
 
+@few
 @given(histories(most=40), LEVELS)
 def test_pac_is_at_least_as_strict(history: History, alpha: Any) -> None:
     """For delta below 1/e the pac gate keeps every label that the marginal one keeps."""
@@ -407,6 +423,7 @@ def test_pac_is_at_least_as_strict(history: History, alpha: Any) -> None:
     assert np.all(ours.label1_kept >= theirs.label1_kept)
 
 
+@few
 @given(histories(most=40), LEVELS)
 def test_pac_decides_by_its_thresholds(history: History, alpha: Any) -> None:
     """A pac gate keeps label 0 up to q0 and label 1 from t1, in the coarser precision."""
@@ -421,6 +438,7 @@ def test_pac_decides_by_its_thresholds(history: History, alpha: Any) -> None:
 # --- other levels from the same gate
 
 
+@few
 @given(histories(), LEVELS, LEVELS, CONFLICTS)
 def test_another_level_is_a_refit(history: History, alpha: Any, other: Any, on_conflict: str) -> None:
     """at_alpha gives what a fit at that level gives, but for what the fit warned of."""
@@ -440,6 +458,7 @@ def written(gate: ConformalGate) -> dict[str, Any]:
     return payload
 
 
+@few
 @given(histories(), LEVELS, LEVELS, LEVELS)
 def test_two_other_levels_are_a_refit(history: History, alpha: Any, accept: Any, reject: Any) -> None:
     """at_alpha takes a level for each error."""
@@ -450,6 +469,7 @@ def test_two_other_levels_are_a_refit(history: History, alpha: Any, accept: Any,
     assert written(moved) == written(again)
 
 
+@few
 @given(histories(), LEVELS, st.integers(1, 6), st.data())
 def test_an_attempt_is_a_refit_at_its_level(history: History, alpha: Any, attempts: int, data: Any) -> None:
     """for_attempt(j, m) is the gate at the level of that attempt, of both errors."""
@@ -461,6 +481,7 @@ def test_an_attempt_is_a_refit_at_its_level(history: History, alpha: Any, attemp
     assert outcome(predicted(moved, history)) == outcome(predicted(again, history))
 
 
+@few
 @given(LEVELS, st.integers(1, 50))
 def test_the_levels_of_a_known_number_of_attempts_sum_to_alpha(alpha: Any, attempts: int) -> None:
     """The levels of all attempts of a session sum to alpha, exactly; each is positive."""
@@ -470,6 +491,7 @@ def test_the_levels_of_a_known_number_of_attempts_sum_to_alpha(alpha: Any, attem
     assert sum(levels) == ref.level(alpha)
 
 
+@few
 @given(LEVELS)
 def test_the_levels_of_open_attempts_never_exceed_alpha(alpha: Any) -> None:
     """Without a number of attempts every partial sum stays below alpha, and most of alpha is spent."""

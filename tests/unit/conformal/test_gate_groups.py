@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_conformal as ref
-from histories import LEVELS, History, histories
+from histories import LEVELS, History, few, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
@@ -63,6 +63,7 @@ def test_a_group_is_a_gate_of_its_own(history: History, names: list[Any], alpha:
         assert np.array_equal(p_found, p_expected)
 
 
+@few
 @given(histories(), NAMES, LEVELS)
 def test_one_score_is_decided_like_many(history: History, names: list[Any], alpha: Any) -> None:
     """With groups too, predict_one equals the rows of predict, for known and unknown groups."""
@@ -80,6 +81,7 @@ def test_one_score_is_decided_like_many(history: History, names: list[Any], alph
     assert [(s.p_value_0, s.p_value_1) for s in singles] == list(zip(p0.tolist(), p1.tolist(), strict=True))
 
 
+@few
 @given(histories(), LEVELS)
 def test_one_group_of_all_rows_is_no_group(history: History, alpha: Any) -> None:
     """A single group of everything has the thresholds of the gate without groups."""
@@ -88,6 +90,7 @@ def test_one_group_of_all_rows_is_no_group(history: History, alpha: Any) -> None
     assert grouped.thresholds("all") == (plain.q0, plain.t1)
 
 
+@few
 @given(histories(), NAMES, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(history: History, names: list[Any], order: Any) -> None:
     """Shuffled rows with their groups give the same thresholds for every group."""
@@ -327,6 +330,7 @@ def test_a_cluster_counts_once_with_its_strangest_row(history: History, alpha: A
     assert (gate.q0, gate.t1) == (slow.q0, slow.t1)
 
 
+@few
 @given(histories(least=4), LEVELS, st.integers(0, 99))
 def test_each_query_in_turn_has_an_error_in_at_most_its_share(
     history: History, alpha: Any, seed: int
@@ -346,6 +350,7 @@ def test_each_query_in_turn_has_an_error_in_at_most_its_share(
     assert wrong <= math.floor(len(names) * ref.level(alpha))
 
 
+@few
 @given(histories(), LEVELS)
 def test_clusters_of_one_row_change_nothing(history: History, alpha: Any) -> None:
     """If each row is a cluster of its own, the thresholds are those without clusters."""

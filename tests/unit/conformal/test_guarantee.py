@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from histories import LEVELS, History, histories
+from histories import LEVELS, History, few, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet
@@ -95,6 +95,7 @@ def test_one_threshold_is_claimed_alone(n0: int, n1: int, claimed: str) -> None:
     assert ("ACCEPT" if claimed == "accepted" else "REJECT") in stated.event
 
 
+@few
 @given(histories(), LEVELS, LEVELS, st.sampled_from(["marginal", "pac"]))
 def test_a_claim_goes_with_a_finite_threshold(
     history: History, alpha: Any, reject: Any, guarantee: str

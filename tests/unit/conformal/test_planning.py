@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_conformal as ref
+from histories import few
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
@@ -69,6 +70,7 @@ def test_a_gate_with_the_planned_rows_decides(alpha: str) -> None:
         assert (short.q0, short.t1) == (math.inf, -math.inf) or n == 1
 
 
+@few
 @given(LEVELS, LEVELS)
 def test_each_error_has_its_own_count(alpha: Fraction, alpha_reject: Fraction) -> None:
     """A level of its own for the false REJECT changes the sufficient class alone."""
@@ -89,6 +91,7 @@ def test_from_the_close_count_on_rates_stay_near(alpha: str, delta: str, toleran
     assert found.n_close == found.n_finite or exceeds(found.n_close - 1, level, rate) > chance
 
 
+@few
 @given(st.sampled_from(["0.1", "0.2", "0.3"]), st.sampled_from(["0.3", "0.36", "0.4", "0.45"]))
 def test_a_close_count_is_not_a_lucky_one(alpha: str, delta: str) -> None:
     """Where the chance first rises with n, the count from which on it stays low is the later one."""
@@ -110,6 +113,7 @@ def test_a_plan_for_attempts_serves_all_of_them(options: dict[str, Any]) -> None
         assert math.isfinite(one.t1)
 
 
+@few
 @given(LEVELS, st.fractions(Fraction(1, 20), Fraction(19, 20), max_denominator=20))
 def test_rows_in_all_give_both_classes_theirs(alpha: Fraction, prevalence: Fraction) -> None:
     """With a share of sufficient rows, the rows in all are the fewest that hold both classes' on average."""
@@ -124,6 +128,7 @@ def test_rows_in_all_give_both_classes_theirs(alpha: Fraction, prevalence: Fract
     assert plan(alpha).rows is None
 
 
+@few
 @given(LEVELS, CHANCES)
 def test_accepted_rows_without_an_error(risk: Fraction, delta: str) -> None:
     """The fewest clean accepts certify a risk where (1 - risk)^n <= delta for the first time."""
@@ -132,6 +137,7 @@ def test_accepted_rows_without_an_error(risk: Fraction, delta: str) -> None:
     assert plan().accepted_without_error is None
 
 
+@few
 @given(LEVELS, LEVELS)
 def test_more_is_asked_for_less_error(a: Fraction, b: Fraction) -> None:
     """A smaller level never needs fewer rows."""

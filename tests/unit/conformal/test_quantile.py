@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_conformal as ref
+from histories import few
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from refusals import Kinds, refuse
@@ -72,6 +73,7 @@ def test_a_float_at_the_edge_is_never_moved_out_of_the_interval(alpha: float) ->
     assert 0 < as_level(alpha) < 1
 
 
+@few
 @given(st.decimals("0.0000001", "0.9999999", allow_nan=False, places=7))
 def test_texts_and_decimals_are_taken_as_they_stand(alpha: Decimal) -> None:
     """A text, a Decimal and a Fraction are not rounded to a simpler level."""
@@ -173,6 +175,7 @@ def test_large_counts_are_exact_too(n: int, alpha: Fraction) -> None:
     assert k - 1 < wanted <= k if math.isfinite(k) else wanted > n
 
 
+@few
 @given(st.integers(1, 300), levels, levels)
 def test_a_smaller_level_needs_a_higher_rank(n: int, a: Fraction, b: Fraction) -> None:
     """Ranks fall as the level rises."""
@@ -230,12 +233,14 @@ def test_a_tail_that_equals_delta_is_small_enough(n: int, parts: int, data: st.D
     assert pac_rank(n, alpha, ref.binomial_tail(n, 1 - alpha, k)) == k
 
 
+@few
 @given(st.integers(1, 60), levels, st.fractions(Fraction(1, 1000), Fraction(36, 100), max_denominator=1000))
 def test_a_pac_rank_is_at_least_the_marginal_rank(n: int, alpha: Fraction, delta: Fraction) -> None:
     """For delta below 1/e the pac rank is stricter: a Beta variable is below its mean at least that often."""
     assert pac_rank(n, alpha, delta) >= conformal_rank(n, alpha)
 
 
+@few
 @given(st.integers(1, 200), levels, levels, levels)
 def test_a_pac_rank_is_monotone(n: int, alpha: Fraction, a: Fraction, b: Fraction) -> None:
     """A smaller delta and a smaller level need a higher pac rank."""
@@ -263,6 +268,7 @@ def test_a_quantile_is_an_order_statistic(scores: list[float], alpha: Fraction) 
     assert found in scores or found == math.inf
 
 
+@few
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), levels)
 def test_ties_are_counted_each(scores: list[int], alpha: Fraction) -> None:
     """Equal scores take one rank each."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from histories import few
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
@@ -40,6 +41,7 @@ def parts_of(split: HistorySplit) -> dict[int, str]:
 # --- splitting
 
 
+@few
 @given(IDS, st.integers(0, 5))
 def test_parts_are_disjoint_and_complete(ids: list[Any], seed: int) -> None:
     """Each row is in exactly one part, and positions ascend."""
@@ -50,6 +52,7 @@ def test_parts_are_disjoint_and_complete(ids: list[Any], seed: int) -> None:
         assert getattr(split, part).tolist() == sorted(getattr(split, part).tolist())
 
 
+@few
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(0, 5))
 def test_rows_of_one_query_stay_together(ids: list[int], seed: int) -> None:
     """Rows with one id come into one part, and so do rows with one cluster whatever their ids."""
@@ -60,6 +63,7 @@ def test_rows_of_one_query_stay_together(ids: list[int], seed: int) -> None:
             assert len({found[row] for row, other in enumerate(ids) if other == query}) == 1
 
 
+@few
 @given(IDS, IDS, st.randoms(use_true_random=False))
 def test_a_row_keeps_its_part_when_the_history_grows(ids: list[Any], more: list[Any], order: Any) -> None:
     """The part of an id depends on the id and the seed alone: not on other rows, nor on the order."""
@@ -168,6 +172,7 @@ def test_a_gate_on_the_rows_of_a_model_is_refused_by_content() -> None:
     assert "shares 3 rows" in refuse(RowsReused, "^`disjoint_from` must ", call)
 
 
+@few
 @given(st.integers(0, 59))
 def test_any_one_reused_row_is_found(row: int) -> None:
     """Whichever row comes back, with ids on one side only too, it is found."""
@@ -273,6 +278,7 @@ def test_one_fit_may_stand_alone() -> None:
 # --- rows as a record
 
 
+@few
 @given(st.lists(st.tuples(st.floats(-1e300, 1e300), st.booleans()), min_size=1, max_size=20), st.booleans())
 def test_rows_are_written_to_the_bit(table: list[tuple[float, bool]], named: bool) -> None:
     """to_dict is JSON, and from_dict gives the same rows back."""
