@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from rag_confidence._types import IntArray, Mask
 from rag_confidence.conformal.binomial import binomial_tail_at_most, tail_within
 from rag_confidence.conformal.rank_grid import RankGrid, RiskMethod, rank_grid
 from rag_confidence.conformal.rows import Rows
@@ -22,10 +23,10 @@ class Trial:
     rank : int
         Rank of the grid that it stands for.
     threshold : float
-        The calibration score of rank + 1, counted from the highest; ``-inf`` for the rank n.
+        A calibration score; ``-inf`` where all rows are above it.
     accepted, errors : int
         Rows with a score above the threshold, and the insufficient ones among them. Ties with the
-        threshold are out, so `accepted` may be less than `rank`.
+        threshold are out. Without ties `accepted` is `rank`.
     level : Fraction
         What the p-value is compared with.
     """
@@ -35,10 +36,6 @@ class Trial:
     accepted: int
     errors: int
     level: Fraction
-
-    def possible(self, target: Fraction) -> bool:
-        """Whether this many rows certify `target` at least without an error."""
-        return tail_within(0, self.accepted, target, self.level)
 
     def passes(self, target: Fraction) -> bool:
         """Whether the p-value P(Binomial(accepted, target) <= errors) is at most the level."""
@@ -89,12 +86,12 @@ def certify(rows: Rows, target: Fraction, delta: Fraction, method: RiskMethod) -
 
     Notes
     -----
-    A threshold with too few rows above it to pass even without an error is left out of the sequence, not
-    counted as its failure: with ties at the top the strict ranks accept nothing. Which are left out depends
-    on scores, not on labels. Cost O(n) beside the sort.
+    "bonferroni" tries for each rank r the (r + 1)-th highest score. So does "sequence" without ties; with
+    ties `_worth_trying` picks thresholds by the numbers of rows above them, never by labels. Cost O(n)
+    beside the sort.
     """
     grid = rank_grid(len(rows.scores0) + len(rows.scores1), target, delta, method)
-    tried = [trial for trial in _trials(rows, grid) if trial.possible(target)]
+    tried = _trials(rows, grid) if grid.ranks else []
     passing = [trial.passes(target) for trial in tried]
     if grid.stops and not all(passing):
         end = passing.index(False)
@@ -106,12 +103,33 @@ def certify(rows: Rows, target: Fraction, delta: Fraction, method: RiskMethod) -
 
 
 def _trials(rows: Rows, grid: RankGrid) -> list[Trial]:
-    """The trial of every rank, strict to lenient."""
+    """The trials of a grid, strict to lenient."""
     ascending = np.sort(np.concatenate([rows.scores0, rows.scores1]), kind="stable")
     n, ranks = len(ascending), np.array(grid.ranks, dtype=np.intp)
-    # Position -1 stands for a threshold below all rows: the rank n accepts everything.
-    thresholds = np.concatenate([[-np.inf], ascending])[n - ranks]
+    # Row -1 is below all: the threshold with all n rows above it.
+    values = np.concatenate([[-np.inf], ascending])
+    if grid.stops:
+        above = n - np.flatnonzero(np.append(values[1:] != values[:-1], True))[::-1]
+        above = above[_worth_trying(above, ranks)]
+        at = np.searchsorted(ranks, above, side="right") - 1
+    else:
+        above, at = ranks, np.arange(len(ranks))
+    thresholds = values[n - above]
     accepted = n - np.searchsorted(ascending, thresholds, side="right")
     errors = len(rows.scores0) - np.searchsorted(rows.scores0, thresholds, side="right")
-    columns = (grid.ranks, thresholds.tolist(), accepted.tolist(), errors.tolist(), grid.levels)
-    return [Trial(*row) for row in zip(*columns, strict=True)]
+    columns = (at.tolist(), thresholds.tolist(), accepted.tolist(), errors.tolist())
+    return [Trial(grid.ranks[i], t, a, k, grid.levels[i]) for i, t, a, k in zip(*columns, strict=True)]
+
+
+def _worth_trying(above: IntArray, ranks: IntArray) -> Mask:
+    """Which of the thresholds with `above` rows above them, ascending up to n, a sequence tries.
+
+    A threshold tolerates as many errors as the last rank that it reaches, so the fewer rows it has beyond
+    that rank the better. One is left out if the next rank is reached with fewer rows beyond. That looks at
+    more lenient thresholds only, on which the argument in `fit_risk_gate` rests. Without ties exactly the
+    ranks are tried.
+    """
+    at = np.searchsorted(ranks, above, side="right") - 1
+    beyond_first = above[np.searchsorted(above, ranks)] - ranks
+    following = np.append(beyond_first, above[-1])[at + 1]
+    return np.asarray((at >= 0) & (above - ranks[at] <= following))

@@ -13,7 +13,7 @@ from rag_confidence.conformal.binomial import tail_within
 RiskMethod: TypeAlias = Literal["sequence", "bonferroni"]
 
 _FINENESS = 50
-_STEP = Fraction(8, 5)
+_DEVIATIONS = 2.0
 _SCALE = 10**9
 
 
@@ -24,7 +24,7 @@ class RankGrid:
     Attributes
     ----------
     ranks : tuple of int
-        Ascending. Rank r stands for the threshold that the r best rows exceed; n accepts everything.
+        Ascending. Rank r stands for a threshold that r rows exceed; n accepts everything.
     levels : tuple of Fraction
         What the p-value of each rank is compared with.
     stops : bool
@@ -62,9 +62,10 @@ def rank_grid(n: int, target: Fraction, delta: Fraction, method: RiskMethod) -> 
     -----
     The sequence consists of the ranks at which one more error is tolerated, in steps of at least 2 %, from
     rank 2 sqrt(n) on: the very first rows say little, and one bad row there would end it. The ranks of
-    "bonferroni" grow by a factor of 8/5 up to n, with levels proportional to 1/sqrt(rank), because more
-    rows need less leniency. Both were chosen for the acceptance they buy on synthetic scores; every fixed
-    choice is valid. Cost O(log^2 n) binomial tails.
+    "bonferroni" lie two standard deviations of an observed risk apart, at least 2 %, down from n as far as
+    they can be certified; levels are proportional to 1/sqrt(rank), because more rows need less leniency.
+    Both were chosen for the acceptance they buy on synthetic scores; every fixed choice is valid. Cost
+    O(log^2 n) binomial tails.
     """
     if not tail_within(0, n, target, delta):
         return RankGrid((), (), method == "sequence")
@@ -115,17 +116,26 @@ def _sequence(n: int, target: Fraction, delta: Fraction) -> tuple[int, ...]:
 
 
 def _shared(n: int, target: Fraction, delta: Fraction) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """Geometric ranks down from n, as many as can still be certified at their own shares of delta."""
-    ranks: tuple[int, ...] = (n,)
-    levels: tuple[Fraction, ...] = (delta,)
-    while True:
-        more = (math.floor(ranks[0] / _STEP), *ranks)
-        shares = _shares(more, delta)
-        if not tail_within(0, more[0], target, shares[0]):
-            return ranks, levels
-        ranks, levels = more, shares
+    """Ranks down from n, as many as can still be certified at their own shares of delta."""
+    ranks, total = [n], _weight(n)
+    while ranks[-1] > 1:
+        rank = _stricter(ranks[-1], float(target))
+        share = Fraction(_weight(rank), total + _weight(rank))
+        if not tail_within(0, rank, target, delta * share):
+            break
+        ranks.append(rank)
+        total += _weight(rank)
+    ascending = tuple(reversed(ranks))
+    return ascending, tuple(delta * Fraction(_weight(rank), total) for rank in ascending)
 
 
-def _shares(ranks: tuple[int, ...], delta: Fraction) -> tuple[Fraction, ...]:
-    weights = [math.isqrt(_SCALE**2 // max(rank, 1)) for rank in ranks]
-    return tuple(delta * Fraction(weight, sum(weights)) for weight in weights)
+def _stricter(rank: int, target: float) -> int:
+    """The next rank of "bonferroni" below `rank` >= 2."""
+    deviation = math.sqrt((1.0 - target) / (target * rank))
+    step = max(1.0 / _FINENESS, _DEVIATIONS * deviation)
+    return min(rank - 1, max(1, math.floor(rank / (1.0 + step))))
+
+
+def _weight(rank: int) -> int:
+    """What the level of a rank is proportional to: 1/sqrt(rank), as an integer."""
+    return math.isqrt(_SCALE**2 // rank)

@@ -59,7 +59,8 @@ def fit_risk_gate(
     method : {"sequence", "bonferroni"}
         "sequence" tests from strict to lenient and stops at the first failure: it accepts more, and where
         scores tie it assumes that a lower threshold never lowers the risk. "bonferroni" divides delta among
-        few thresholds: it assumes nothing about ties, and finds good rows below bad ones.
+        fewer thresholds: it assumes nothing about ties, and finds good rows below bad ones, such as lexical
+        traps at the top. Choose before looking: the better of both is not certified.
     score_kind : {"fraction", "raw"}
         Fractions lie in [0, 1]; raw scores are any real numbers.
     provenance : Provenance or mapping, optional
@@ -99,27 +100,27 @@ def fit_risk_gate(
 
     Notes
     -----
-    Learn then test, with candidate ranks r fixed from (n, target_risk, delta). The candidate of rank r is
-    the threshold t at the (r + 1)-th highest score; a of the rows lie strictly above it, a <= r, and k of
-    those are insufficient. Its p-value is P(Binomial(a, target_risk) <= k).
+    Learn then test, with candidates fixed from (n, target_risk, delta) as ranks r: the threshold t is the
+    (r + 1)-th highest score. Of the a rows strictly above t (a = r without ties) k are insufficient; the
+    p-value is P(Binomial(a, target_risk) <= k). With R(t) = P(insufficient | S > t) three things are true.
 
-    *Each p-value is exact.* Given t and a, the rows above t are a independent draws given S > t, because
-    which rows lie above, at and below t is all that fixes t and a. So k is Binomial(a, R(t)), where
-    R(t) = P(insufficient | S > t), and the p-value is super-uniform if R(t) > target_risk. Ties need no
-    extra care: they are outside the set.
+    *Each p-value is exact.* Whether t is tried, and a, follow from the scores up to t and from which rows
+    lie above it. Given those, the rows above t are a independent draws given S > t, so k is
+    Binomial(a, R(t)), and the p-value is super-uniform if R(t) > target_risk. Ties at t are outside the set.
 
-    *Bonferroni* adds up those statements, at levels that sum to delta.
+    *Bonferroni* adds up those statements, at levels that sum to delta. Nothing else is needed.
 
     *The sequence* needs more, because thresholds are scores: which of them are too lenient is random, and the
     usual argument, for hypotheses fixed in advance, does not apply. Without ties it still holds, for any
-    shape of R: cut the scores where R crosses the target. Between two cuts, and above the first, exactly
-    the target share is insufficient, and the numbers of rows between cuts determine the first tested
-    threshold T with R(T) above the target, up to its place between two cuts. Given those numbers and T, the
-    rows down to the last cut are errors with probability target_risk each, and those from there down to T
-    with more. So its p-value is super-uniform, it passes with probability at most delta, and nothing more
-    lenient is tried unless it passes. With ties R jumps over the target, and we prove this only if R never
-    falls as t does; all thresholds below some point are then too lenient, and each row below it is an error
-    with probability target_risk at least.
+    shape of R. Cut the scores where R crosses the target: between two cuts, and above the first, exactly
+    the target share is insufficient. The numbers of rows between cuts fix the first tried threshold T with
+    R(T) above the target, up to its place between two cuts. Given those numbers and T, rows above the last
+    cut are errors with probability target_risk, and those from there down to T with more. So its p-value is
+    super-uniform, it passes with probability at most delta, and nothing more lenient is tried unless it
+    does. With ties R may jump across the target, and we prove this only if R never falls as t does: then
+    all thresholds below some score are too lenient, each row below it is an error with probability
+    target_risk or more, and which are tried there follows from the scores below it and the number of rows
+    above.
 
     Rows must be independent draws of the distribution that new retrievals come from: several rows of one
     query are not. The bound moves with the mix of questions, unlike that of `fit_conformal_gate`. Cost

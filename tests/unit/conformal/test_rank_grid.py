@@ -11,7 +11,7 @@ import reference_risk as ref
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_confidence.conformal.rank_grid import least_rank, rank_grid, tolerated
+from rag_confidence.conformal.rank_grid import RiskMethod, least_rank, rank_grid, tolerated
 
 targets = st.sampled_from([Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2)])
 levels = st.sampled_from(
@@ -54,7 +54,7 @@ def test_rows_that_suffice_without_an_error(target: str, delta: str, rows: int) 
 @pytest.mark.parametrize("method", ["sequence", "bonferroni"])
 @given(n=st.integers(1, 200), target=targets, delta=levels)
 def test_a_grid_is_empty_exactly_when_no_rows_can_certify(
-    method: str, n: int, target: Fraction, delta: Fraction
+    method: RiskMethod, n: int, target: Fraction, delta: Fraction
 ) -> None:
     """Ranks ascend within 1..n, end at n, and exist if n rows without an error would do."""
     grid = rank_grid(n, target, delta, method)
@@ -89,7 +89,7 @@ def test_bonferroni_divides_delta(n: int, target: Fraction, delta: Fraction) -> 
     assert all(low > high for low, high in pairwise(grid.levels))
 
 
-def test_a_large_history_has_few_ranks() -> None:
-    """Steps of 2 % keep the sequence of a million rows to some hundred tests."""
-    assert len(rank_grid(10**6, Fraction(1, 10), Fraction(1, 10), "sequence").ranks) < 400
-    assert len(rank_grid(10**6, Fraction(1, 10), Fraction(1, 10), "bonferroni").ranks) < 40
+@pytest.mark.parametrize("method", ["sequence", "bonferroni"])
+def test_a_large_history_has_few_ranks(method: RiskMethod) -> None:
+    """Steps of at least 2 % keep the grid of a million rows to some hundred tests."""
+    assert len(rank_grid(10**6, Fraction(1, 10), Fraction(1, 10), method).ranks) < 400
