@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_confidence._options import check_integer
-from rag_confidence._types import FloatArray, IntArray
+from rag_confidence._types import IntArray, Mask
 from rag_confidence.conformal.attempts import alpha_for_attempt
 from rag_confidence.conformal.cells import Levels
 from rag_confidence.conformal.quantile import Level, as_level
@@ -164,8 +165,9 @@ def _close(level: Fraction, chance: Fraction, slack: Fraction) -> int:
     """Smallest n from which on the rate of one calibration set stays below level + slack.
 
     The chance of exceeding it moves in saw teeth: it is highest where n + 1 reaches a multiple of 1 / level,
-    and falls until the next one. From Hoeffding's number of rows on it is surely small enough, so the last
-    tooth that is too high lies before that.
+    and falls until the next one. From Hoeffding's number of rows on it is surely small enough. Before that
+    the tops of the teeth rise and then fall, so those looked at, ever further apart, enclose the last one
+    that is too high.
     """
     if level + slack >= 1:
         return _tooth(1, level)
@@ -174,26 +176,39 @@ def _close(level: Fraction, chance: Fraction, slack: Fraction) -> int:
         raise ValueError(
             f"`tolerance` must be reachable with {_MOST_ROWS} rows; got {float(slack):g}. Ask for more slack."
         )
-    last = math.ceil((enough + 1) * level) + 1
-    starts = np.array([_tooth(number, level) for number in range(1, last + 1)])
-    high = np.flatnonzero(_chances(starts, np.arange(1, last + 1), level + slack) > float(chance))
+    most = math.ceil((enough + 1) * level) + 1
+    left = np.unique(np.geomspace(1, most, 100 + int(100 * math.log(most))).astype(np.int64))
+    high = np.flatnonzero(~_stay(_teeth(left, level), left, level + slack, chance))
     if not len(high):
-        return int(starts[0])
-    at = int(high[-1])
-    inside = np.arange(starts[at], _tooth(at + 2, level))
-    return int(inside[_chances(inside, np.full(len(inside), at + 1), level + slack) > float(chance)][-1]) + 1
+        return _tooth(1, level)
+    last = _last(int(left[high[-1]]), most, lambda j: bool(_stay(_tooth(j, level), j, level + slack, chance)))
+    start, end = _tooth(last, level), _tooth(last + 1, level)
+    return _last(start, end, lambda n: bool(_stay(n, last, level + slack, chance))) + 1
 
 
-def _tooth(number: int, level: Fraction) -> int:
-    """The fewest rows that leave `number` order statistics from the rank on."""
-    return math.ceil(number / level) - 1
+def _last(low: int, high: int, stays: Callable[[int], bool]) -> int:
+    """The last number from `low`, which does not stay, to `high`, which does."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if stays(middle) else (middle, high)
+    return low
 
 
-def _chances(n: IntArray, left: IntArray, rate: Fraction) -> FloatArray:
-    """P(Beta(left, n - left + 1) > rate): that the error rate of a calibration set exceeds `rate`."""
+def _tooth(left: int, level: Fraction) -> int:
+    """The fewest rows that leave `left` order statistics from the rank on."""
+    return math.ceil(left / level) - 1
+
+
+def _teeth(left: IntArray, level: Fraction) -> IntArray:
+    """`_tooth` of many."""
+    return -(-left * level.denominator // level.numerator) - 1
+
+
+def _stay(n: IntArray | int, left: IntArray | int, rate: Fraction, chance: Fraction) -> Mask:
+    """Whether the error rate of a calibration set, Beta(left, n - left + 1), exceeds `rate` rarely enough."""
     from scipy.special import betaincc
 
-    return np.asarray(betaincc(left, n - left + 1, float(rate)))
+    return np.asarray(betaincc(left, n - left + 1, float(rate)) <= float(chance))
 
 
 def _rows(insufficient: ClassPlan, sufficient: ClassPlan, share: Fraction) -> dict[str, int]:
