@@ -183,16 +183,18 @@ class ConformalGate:
         found = self.table.find(group)
         cell = found.cell
         seen, q0, t1 = self._comparable(np.asarray(value), cell.q0, cell.t1)
-        bar = float(q0) if self.on_conflict == "accept" else max(float(q0), float(t1))
-        keeps_0, keeps_1 = bool(seen <= q0), bool(seen >= t1)
         p0, p1 = _p_values(cell, seen)
+        # Widening is exact, and plain floats compare faster than arrays without axes.
+        seen, q0, t1 = float(seen), float(q0), float(t1)
+        bar = q0 if self.on_conflict == "accept" else max(q0, t1)
+        keeps_0, keeps_1 = seen <= q0, seen >= t1
         return GatePrediction(
             score=float(value),
             decision=decide(keeps_0, keeps_1, self.on_conflict),
             prediction_set=set_of(keeps_0, keeps_1),
             p_value_0=float(p0),
             p_value_1=float(p1),
-            margin_to_threshold=None if math.isinf(bar) else float(seen) - bar,
+            margin_to_threshold=None if math.isinf(bar) else seen - bar,
             reason_code=reason_of(keeps_0, keeps_1, unfit=found.unfit, infinite=cell.is_infinite),
             group=group,
             guarantee=self._guarantees(group),
