@@ -17,6 +17,7 @@ from rag_confidence.conformal.cells import Levels
 from rag_confidence.conformal.quantile import Level, as_level
 
 _MOST_ROWS = 10**7
+_LONGEST_PERIOD = 10**4
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,10 @@ def _close(level: Fraction, chance: Fraction, slack: Fraction) -> int:
     if not len(high):
         return _tooth(1, level)
     last = _last(int(left[high[-1]]), most, lambda j: bool(_stay(_tooth(j, level), j, level + slack, chance)))
+    # Where 1 / level is no whole number the teeth are uneven, with a period of its numerator.
+    window = last + np.arange(1, min(4 * level.numerator, _LONGEST_PERIOD))
+    high = window[~_stay(_teeth(window, level), window, level + slack, chance)]
+    last = int(high[-1]) if len(high) else last
     start, end = _tooth(last, level), _tooth(last + 1, level)
     return _last(start, end, lambda n: bool(_stay(n, last, level + slack, chance))) + 1
 
