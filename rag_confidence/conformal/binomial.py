@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray, Mask
 
 _NEAR = 1e-9
 """Relative distance to a level below which a float tail is not trusted to fall on one side of it."""
@@ -79,6 +84,22 @@ def tail_within(k: int, n: int, p: Fraction, level: Fraction) -> bool:
     k, hit, miss = min(max(k, -1), n), p.numerator, p.denominator - p.numerator
     ways = _ways_at_most(k, n, hit, miss) * miss ** (n - k) if k >= 0 else 0
     return bool(ways * level.denominator <= level.numerator * p.denominator**n)
+
+
+def tails_at_most(k: IntArray, n: IntArray, p: float) -> FloatArray:
+    """`binomial_tail_at_most` for columns of counts 0 <= k <= n, shape (m,)."""
+    from scipy.special import betaincc
+
+    return np.where(k < n, betaincc(k + 1, np.maximum(n - k, 1), p), 1.0)
+
+
+def tails_within(k: IntArray, n: IntArray, p: Fraction, levels: Sequence[Fraction]) -> Mask:
+    """`tail_within` for columns of counts 0 <= k <= n with a level each, shape (m,)."""
+    tails, limits = tails_at_most(k, n, float(p)), np.array([float(level) for level in levels])
+    within = np.asarray(tails < limits)
+    for at in np.flatnonzero(np.abs(tails - limits) <= _NEAR * limits).tolist():
+        within[at] = tail_within(int(k[at]), int(n[at]), p, levels[at])
+    return within
 
 
 def _ways_at_most(k: int, n: int, hit: int, miss: int) -> int:

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from rag_confidence._types import IntArray, Mask
-from rag_confidence.conformal.binomial import binomial_tail_at_most, tail_within
+from rag_confidence._types import FloatArray, IntArray, Mask
+from rag_confidence.conformal.binomial import tails_at_most, tails_within
 from rag_confidence.conformal.rank_grid import RankGrid, RiskMethod, rank_grid
 from rag_confidence.conformal.rows import Rows
 
@@ -36,14 +36,6 @@ class Trial:
     accepted: int
     errors: int
     level: Fraction
-
-    def passes(self, target: Fraction) -> bool:
-        """Whether the p-value P(Binomial(accepted, target) <= errors) is at most the level."""
-        return tail_within(self.errors, self.accepted, target, self.level)
-
-    def misses_by(self, target: Fraction) -> float:
-        """The p-value over the level: above 1 where the trial fails."""
-        return binomial_tail_at_most(self.errors, self.accepted, float(target)) / float(self.level)
 
 
 @dataclass(frozen=True)
@@ -91,34 +83,62 @@ def certify(rows: Rows, target: Fraction, delta: Fraction, method: RiskMethod) -
     beside the sort.
     """
     grid = rank_grid(len(rows.scores0) + len(rows.scores1), target, delta, method)
-    tried = _trials(rows, grid) if grid.ranks else []
-    passing = [trial.passes(target) for trial in tried]
-    if grid.stops and not all(passing):
-        end = passing.index(False)
-        return Certificate(tried[end - 1] if end else None, None if end else tried[0])
-    good = [trial for trial, passed in zip(tried, passing, strict=True) if passed]
-    if good:
-        return Certificate(good[-1], None)
-    return Certificate(None, min(tried, key=lambda trial: trial.misses_by(target), default=None))
+    if not grid.ranks:
+        return Certificate(None, None)
+    trials = _trials(rows, grid)
+    passing = tails_within(trials.errors, trials.accepted, target, trials.levels)
+    if grid.stops:
+        passing = np.logical_and.accumulate(passing)
+    good = np.flatnonzero(passing)
+    if len(good):
+        return Certificate(trials.pick(int(good[-1])), None)
+    return Certificate(None, trials.pick(0 if grid.stops else trials.nearest(float(target))))
 
 
-def _trials(rows: Rows, grid: RankGrid) -> list[Trial]:
-    """The trials of a grid, strict to lenient."""
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """Columns of trials, strict to lenient."""
+
+    ranks: IntArray
+    thresholds: FloatArray
+    accepted: IntArray
+    errors: IntArray
+    levels: list[Fraction]
+
+    def pick(self, at: int) -> Trial:
+        """One of them."""
+        return Trial(
+            rank=int(self.ranks[at]),
+            threshold=float(self.thresholds[at]),
+            accepted=int(self.accepted[at]),
+            errors=int(self.errors[at]),
+            level=self.levels[at],
+        )
+
+    def nearest(self, target: float) -> int:
+        """The one whose p-value is the smallest multiple of its level."""
+        levels = np.array([float(level) for level in self.levels])
+        return int(np.argmin(tails_at_most(self.errors, self.accepted, target) / levels))
+
+
+def _trials(rows: Rows, grid: RankGrid) -> _Trials:
     ascending = np.sort(np.concatenate([rows.scores0, rows.scores1]), kind="stable")
     n, ranks = len(ascending), np.array(grid.ranks, dtype=np.intp)
     # Row -1 is below all: the threshold with all n rows above it.
     values = np.concatenate([[-np.inf], ascending])
+    above, at = ranks, np.arange(len(ranks))
     if grid.stops:
         above = n - np.flatnonzero(np.append(values[1:] != values[:-1], True))[::-1]
         above = above[_worth_trying(above, ranks)]
         at = np.searchsorted(ranks, above, side="right") - 1
-    else:
-        above, at = ranks, np.arange(len(ranks))
     thresholds = values[n - above]
-    accepted = n - np.searchsorted(ascending, thresholds, side="right")
-    errors = len(rows.scores0) - np.searchsorted(rows.scores0, thresholds, side="right")
-    columns = (at.tolist(), thresholds.tolist(), accepted.tolist(), errors.tolist())
-    return [Trial(grid.ranks[i], t, a, k, grid.levels[i]) for i, t, a, k in zip(*columns, strict=True)]
+    return _Trials(
+        ranks=ranks[at],
+        thresholds=thresholds,
+        accepted=n - np.searchsorted(ascending, thresholds, side="right"),
+        errors=len(rows.scores0) - np.searchsorted(rows.scores0, thresholds, side="right"),
+        levels=[grid.levels[i] for i in at.tolist()],
+    )
 
 
 def _worth_trying(above: IntArray, ranks: IntArray) -> Mask:

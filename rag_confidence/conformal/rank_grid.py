@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -81,12 +83,7 @@ def least_rank(errors: int, target: Fraction, level: Fraction) -> int:
     from scipy.special import bdtrin
 
     guess = float(bdtrin(errors, float(level), float(target)))
-    rank = max(errors + 1, math.ceil(guess) if math.isfinite(guess) else 0)
-    while not tail_within(errors, rank, target, level):
-        rank += 1
-    while rank > errors + 1 and tail_within(errors, rank - 1, target, level):
-        rank -= 1
-    return rank
+    return _first(lambda rank: tail_within(errors, rank, target, level), errors + 1, guess)
 
 
 def tolerated(rank: int, target: Fraction, level: Fraction) -> int:
@@ -94,12 +91,18 @@ def tolerated(rank: int, target: Fraction, level: Fraction) -> int:
     from scipy.special import bdtrik
 
     guess = float(bdtrik(float(level), rank, float(target)))
-    errors = min(rank - 1, math.floor(guess)) if math.isfinite(guess) else -1
-    while errors >= 0 and not tail_within(errors, rank, target, level):
-        errors -= 1
-    while errors + 1 < rank and tail_within(errors + 1, rank, target, level):
-        errors += 1
-    return errors
+    return _first(lambda errors: not tail_within(errors, rank, target, level), 0, guess) - 1
+
+
+def _first(holds: Callable[[int], bool], least: int, guess: float) -> int:
+    """Smallest number from `least` on from which on `holds`, searched in growing steps around a guess."""
+    low = high = max(least, math.ceil(guess)) if math.isfinite(guess) else least
+    step = 1
+    while not holds(high):
+        low, high, step = high + 1, high + step, 2 * step
+    while low > least and holds(low - 1):
+        low, high, step = max(least, low - step), low - 1, 2 * step
+    return bisect_left(range(low, high), True, key=holds) + low
 
 
 def _sequence(n: int, target: Fraction, delta: Fraction) -> tuple[int, ...]:

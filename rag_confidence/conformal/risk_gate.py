@@ -251,7 +251,8 @@ class RiskGate:
             t1=-math.inf,
             unfit=False,
             infinite=not self.certified,
-            on_conflict="abstain",
+            # "Sufficient" is always kept, so no set is empty; this way it need not be looked up.
+            on_conflict="accept",
             gate=self,
         )
 

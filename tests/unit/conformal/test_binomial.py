@@ -15,6 +15,8 @@ from rag_confidence.conformal.binomial import (
     binomial_upper,
     clopper_pearson,
     tail_within,
+    tails_at_most,
+    tails_within,
 )
 
 counts = st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(-1, n + 1), st.just(n)))
@@ -50,6 +52,23 @@ def test_a_level_equal_to_the_tail_is_reached_and_one_digit_below_is_not(
     exact = tail(*count, p)
     assert tail_within(*count, p, exact)
     assert tail_within(*count, p, exact * (1 - Fraction(1, 10**30))) == (exact == 0)
+
+
+@given(
+    st.lists(counts.filter(lambda count: 0 <= count[0] <= count[1]), min_size=1, max_size=8),
+    probabilities,
+    st.booleans(),
+)
+def test_columns_are_compared_as_single_tails(
+    column: list[tuple[int, int]], p: Fraction, exact: bool
+) -> None:
+    """`tails_within` is `tail_within` row by row, also where every level equals its tail."""
+    levels = [tail(*count, p) if exact else Fraction(1, 10) for count in column]
+    k, n = np.array(column).T
+    wanted = [tail_within(*count, p, level) for count, level in zip(column, levels, strict=True)]
+    assert tails_within(k, n, p, levels).tolist() == wanted
+    singles = [binomial_tail_at_most(*count, float(p)) for count in column]
+    assert tails_at_most(k, n, float(p)).tolist() == singles
 
 
 def test_floats_that_look_equal_are_told_apart() -> None:
