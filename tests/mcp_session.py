@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
-import anyio
-
 MODULE = "rag_confidence.adapters.mcp_server"
 SERVER = [sys.executable, "-m", MODULE]
 URI = "rag-confidence://methodology"
@@ -67,6 +65,8 @@ def over_http(session: Session, address: str, mode: str = "auto") -> Any:
 
 
 def _run(client: Any, session: Session) -> Any:
+    import anyio
+
     async def main() -> Any:
         with anyio.fail_after(60):
             async with client as connected:

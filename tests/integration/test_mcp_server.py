@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp_session import (
     CALLS,
@@ -131,6 +130,8 @@ def test_http_refuses_a_foreign_host_and_a_foreign_origin(
 
 def test_calls_at_the_same_time_do_not_disturb_each_other(address: str) -> None:
     """Calls of four kinds in flight together give what they give one by one."""
+    import anyio
+
     alphas = [(row + 1) / 7 for row in range(6)]
     calls = [("fit_conformal_gate", {**CALLS["fit_conformal_gate"], "alpha": alpha}) for alpha in alphas]
     calls += [("plan_calibration", {"alpha": alpha}) for alpha in alphas]
@@ -255,6 +256,7 @@ def _started(entry: dict[str, Any]) -> str:
 
 def test_the_installed_script_serves() -> None:
     """The script beside this interpreter is the command of the configurations, and answers."""
+    import anyio
     from mcp import Client, StdioServerParameters
 
     async def main() -> Any:
