@@ -29,6 +29,7 @@ LOADERS: dict[str, Callable[[Path], SavedGate]] = {
     risk_gate.KIND: RiskGate.load,
 }
 DEFAULT_PORT = 8000
+MAX_PORT = 65535
 PATH = "/mcp"
 # For these alone the kit refuses requests whose Host header was rebound by a page in a browser.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -113,10 +114,12 @@ def read_policy(path: Path) -> MetricPolicy:
     """The policy in a JSON file that holds its `to_dict()`."""
     try:
         constants = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except ValueError:
+        constants = None
+    if not isinstance(constants, dict):
         raise ValueError(
-            f"`--policy` must be a JSON file; got {path}. Write MetricPolicy.to_dict() to it."
-        ) from error
+            f"`--policy` must be a JSON file of a policy; got {path}. Write MetricPolicy.to_dict() to it."
+        )
     return MetricPolicy.from_dict(constants)
 
 
@@ -131,6 +134,8 @@ def check_host(host: str, allow_remote: bool) -> None:
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket that accepts connections; port 0 takes a free one."""
+    if not 0 <= port <= MAX_PORT:
+        raise ValueError(f"`--port` must be from 0 to {MAX_PORT}; got {port}. 0 takes a free one.")
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 

@@ -40,9 +40,10 @@ def test_a_policy_is_read_from_its_own_json(tmp_path: Path) -> None:
     file = tmp_path / "policy.json"
     file.write_text(json.dumps(policy.to_dict()), encoding="utf-8")
     assert mcp_server.read_policy(file) == policy
-    file.write_text("not json", encoding="utf-8")
-    with pytest.raises(ValueError, match="`--policy` must be a JSON file; got"):
-        mcp_server.read_policy(file)
+    for text in ("not json", "[]", "null"):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match="`--policy` must be a JSON file of a policy; got"):
+            mcp_server.read_policy(file)
 
 
 def test_a_gate_of_either_kind_is_read(tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_a_gate_of_either_kind_is_read(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--http", "--host", "0.0.0.0"], "`--host` must be one of 127.0.0.1, localhost, ::1; got 0.0.0.0."),
+        (["--http", "--port", "65536"], "`--port` must be from 0 to 65535; got 65536."),
         (["--gate", "nowhere.json"], "nowhere.json"),
         (["--policy", "nowhere.json"], "nowhere.json"),
         (["--demo", "--alpha", "2"], "`alpha` must be strictly between 0 and 1; got 2.0."),
