@@ -17,7 +17,9 @@ from rag_confidence.conformal.loose import Thresholds
 from rag_confidence.conformal.planning import CalibrationPlan, plan
 from rag_confidence.conformal.platt import PlattMap, fit_platt
 from rag_confidence.conformal.quantile import conformal_quantile, conformal_rank, pac_rank
+from rag_confidence.conformal.risk import fit_risk_gate
 from rag_confidence.conformal.risk_coverage import RiskCoverage, risk_coverage
+from rag_confidence.conformal.risk_gate import RiskGate
 from rag_confidence.conformal.risk_monitor import RiskMonitor, RiskState
 from rag_confidence.conformal.rows import HistorySplit, split_history
 from rag_confidence.conformal.separation import auroc
@@ -71,6 +73,7 @@ __all__ = [
     "RagConfidenceMetrics",
     "ReasonCode",
     "RiskCoverage",
+    "RiskGate",
     "RiskMonitor",
     "RiskState",
     "RowsReused",
@@ -96,6 +99,7 @@ __all__ = [
     "fit_joint_gate",
     "fit_naive_checks",
     "fit_platt",
+    "fit_risk_gate",
     "fit_venn_abers",
     "json_schema",
     "pac_rank",

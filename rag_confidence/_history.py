@@ -50,18 +50,20 @@ def real_vector(name: str, values: ArrayLike) -> FloatArray:
         return np.zeros(0)
     if array.dtype.kind not in "fiu":
         raise TypeError(
-            f"`{name}` must hold real numbers; got {_odd_number(array)}. Convert them to float first."
+            f"`{name}` must hold real numbers; got {_odd_number(array, values)}. Convert them to float first."
         )
     if array.dtype in (np.float16, np.float32, np.float64):
         return array
     return array.astype(np.float64)
 
 
-def _odd_number(array: np.ndarray[Any, Any]) -> str:
-    if array.dtype.kind != "O":
-        return f"{array.dtype.name} such as {array[0].item()!r}"
-    odd = next((entry for entry in array if not isinstance(entry, (int, float))), array[0])
-    return f"{type(odd).__name__} such as {odd!r}"
+def _odd_number(array: np.ndarray[Any, Any], values: Any) -> str:
+    """The first entry that is no number, as it came: NumPy makes texts of all entries if one is."""
+    entries = array if isinstance(values, np.ndarray) else values
+    if array.dtype.kind in "USO":
+        odd = next((entry for entry in entries if not isinstance(entry, (int, float))), array[0])
+        return f"{type(odd).__name__} such as {odd!r}"
+    return f"{array.dtype.name} such as {array[0].item()!r}"
 
 
 def check_labels(name: str, labels: ArrayLike) -> Mask:

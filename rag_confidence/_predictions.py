@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, overload
 
@@ -108,8 +108,8 @@ def set_of(keeps_0: bool, keeps_1: bool) -> PredictionSet:
 class GatePredictions:
     """Decisions on n scores, as columns; ``predictions[i]`` is a `GatePrediction`.
 
-    Columns are computed when they are first read, from the array of scores that was handed in, which is not
-    copied: do not write to it before.
+    Everything is decided once, when this is built. The array of scores is not copied: single predictions are
+    made from it anew, and are refused if it was changed so that they would differ.
 
     Attributes
     ----------
@@ -120,23 +120,34 @@ class GatePredictions:
         The scores in the precision in which they meet the thresholds.
     q0, t1 : float or ndarray, shape (n,)
         Thresholds that each score meets: "insufficient" is kept up to `q0`, "sufficient" from `t1` on.
+    label0_kept, label1_kept : ndarray of bool, shape (n,)
+        Whether "insufficient" and "sufficient" could not be excluded; from the three above.
     unfit, infinite : ndarray of bool, shape (n,) or bool
         Rows of a group that the gate is not fitted for, and rows that meet an infinite threshold.
     on_conflict : {"abstain", "accept", "reject"}
         What an empty set means.
     gate : Gate
         The gate that decided.
+    has_sets : bool
+        Whether this gate makes prediction sets.
     """
 
     scores: FloatArray
     groups: Sequence[GroupName] | None
-    seen: FloatArray
-    q0: Any
-    t1: Any
+    seen: InitVar[FloatArray]
+    q0: InitVar[Any]
+    t1: InitVar[Any]
     unfit: Mask | bool
     infinite: Mask | bool
     on_conflict: OnConflict
     gate: Gate
+    has_sets: bool = True
+    label0_kept: Mask = field(init=False)
+    label1_kept: Mask = field(init=False)
+
+    def __post_init__(self, seen: FloatArray, q0: Any, t1: Any) -> None:
+        object.__setattr__(self, "label0_kept", seen <= q0)
+        object.__setattr__(self, "label1_kept", seen >= t1)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -158,20 +169,17 @@ class GatePredictions:
             return [self[i] for i in range(len(self))[index]]
         position = range(len(self))[index]
         group = None if self.groups is None else self.groups[position]
-        return self.gate.predict_one(self.scores[position], group)
+        found = self.gate.predict_one(self.scores[position], group)
+        kept = bool(self.label0_kept[position]), bool(self.label1_kept[position])
+        if found.decision is not decide(*kept, self.on_conflict):
+            raise ValueError(
+                f"`scores` must stay as they were for predict; got another score at row {position}. "
+                "Hand in a copy of an array that you write to."
+            )
+        return found
 
     def __iter__(self) -> Iterator[GatePrediction]:
         return (self[i] for i in range(len(self)))
-
-    @cached_property
-    def label0_kept(self) -> Mask:
-        """Whether "insufficient" could not be excluded, shape (n,)."""
-        return np.asarray(self.seen <= self.q0)
-
-    @cached_property
-    def label1_kept(self) -> Mask:
-        """Whether "sufficient" could not be excluded, shape (n,)."""
-        return np.asarray(self.seen >= self.t1)
 
     @cached_property
     def accepted(self) -> Mask:
@@ -211,7 +219,9 @@ class GatePredictions:
         return np.where(self.label0_kept == self.label1_kept, same, one)
 
     @cached_property
-    def prediction_sets(self) -> list[PredictionSet]:
-        """The labels kept for each row."""
+    def prediction_sets(self) -> list[PredictionSet | None]:
+        """The labels kept for each row; None for a gate without sets."""
+        if not self.has_sets:
+            return [None] * len(self)
         kept = zip(self.label0_kept.tolist(), self.label1_kept.tolist(), strict=True)
         return [set_of(keeps_0, keeps_1) for keeps_0, keeps_1 in kept]

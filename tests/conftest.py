@@ -27,7 +27,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plots": ("matplotlib",),
     "demo": ("wordllama",),
     "mcp": ("mcp",),
-    "test": ("gudhi", "nbclient", "nbformat", "ipykernel"),
+    "test": ("gudhi", "nbclient", "nbformat", "ipykernel", "pandas"),
 }
 
 STRICT = os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("RAG_CONFIDENCE_NO_SKIP") == "1"

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import GroupName, check_aligned, check_labels, check_scores
-from rag_confidence._predictions import GatePredictions
+from rag_confidence._predictions import Gate, GatePredictions
 from rag_confidence._types import Mask
 from rag_confidence.conformal.bands import covered_pmf
 from rag_confidence.conformal.cells import Cell, Levels
 from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.loose import Thresholds, check_decider
+from rag_confidence.conformal.loose import check_decider
 from rag_confidence.conformal.proportion import Proportion, proportion_of
 
 _TAIL = 0.025
@@ -80,7 +80,7 @@ class GateEvaluation:
 def evaluate_conformal_gate(
     scores: ArrayLike,
     labels: ArrayLike,
-    gate: ConformalGate | Thresholds,
+    gate: Gate,
     groups: Sequence[GroupName] | None = None,
 ) -> GateEvaluation:
     """Rates of a gate on labelled rows that took no part in its calibration.
@@ -90,7 +90,7 @@ def evaluate_conformal_gate(
     scores : array_like, shape (m,)
     labels : array_like, shape (m,)
         1 where the evidence was sufficient, 0 where not.
-    gate : ConformalGate or Thresholds
+    gate : ConformalGate, RiskGate or Thresholds
     groups : sequence of str or int, shape (m,), optional
         For a gate with groups.
 
@@ -111,6 +111,7 @@ def evaluate_conformal_gate(
 
     Examples
     --------
+    >>> from rag_confidence.conformal.loose import Thresholds
     >>> found = evaluate_conformal_gate([0.2, 0.9, 0.7], [0, 1, 0], Thresholds(q0=0.5, q1=0.5))
     >>> found.false_sufficiency_rate.rate, found.selective_risk.rate
     (0.5, 0.5)
@@ -119,7 +120,7 @@ def evaluate_conformal_gate(
     check_scores("scores", scores)
     sufficient = check_labels("labels", labels)
     decided = check_decider(gate).predict(scores, groups)
-    if isinstance(gate, Thresholds):
+    if not isinstance(gate, ConformalGate):
         return _evaluated(decided, sufficient, None, None, {})
     if not gate.table.groups:
         return _evaluated(decided, sufficient, gate.table.whole, gate.levels, {})

@@ -31,6 +31,7 @@ from rag_confidence.conformal.cells import Cell, GuaranteeKind, Levels
 from rag_confidence.conformal.guarantee import History, gate_guarantee
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
 from rag_confidence.conformal.quantile import Level, as_level
+from rag_confidence.conformal.refusal import separation_note, shortage_note
 from rag_confidence.conformal.rows import Rows
 
 KIND = "conformal_gate"
@@ -60,8 +61,8 @@ class ConformalGate:
         The rows it was fitted on.
     data_hash : str
         SHA-256 of the calibration scores and labels.
-    notes : tuple of str
-        What the fit warned of.
+    auroc_floor : float
+        Lower end of the interval of the AUROC below which the fit warns.
     """
 
     levels: Levels
@@ -75,7 +76,7 @@ class ConformalGate:
     provenance: Provenance | None
     rows: Rows
     data_hash: str
-    notes: tuple[str, ...]
+    auroc_floor: float
 
     def __repr__(self) -> str:
         groups, whole = len(self.table.groups), self.table.whole
@@ -114,6 +115,21 @@ class ConformalGate:
     def n1(self) -> int:
         """Sufficient rows (with clusters: queries that have one)."""
         return self.table.whole.n1
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fit warned of, at the levels of this gate."""
+        return tuple(note for note in (self.shortage_note, self.separation_note) if note)
+
+    @property
+    def shortage_note(self) -> str | None:
+        """One sentence on classes with too few rows; None where there are none."""
+        return shortage_note(self.table.groups or (self.table.whole,), self.levels)
+
+    @property
+    def separation_note(self) -> str | None:
+        """One sentence on a score that hardly tells the classes apart; None where it does."""
+        return separation_note(self.auroc, self.auroc_low, self.auroc_high, self.auroc_floor)
 
     @property
     def labels_needed(self) -> dict[int, int]:

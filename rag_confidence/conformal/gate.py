@@ -19,17 +19,17 @@ from rag_confidence._history import (
     check_two_classes,
 )
 from rag_confidence._options import check_choice, check_flag, check_number, check_text
-from rag_confidence._predictions import GatePrediction, GatePredictions, OnConflict
+from rag_confidence._predictions import Gate, GatePrediction, GatePredictions, OnConflict
 from rag_confidence._types import FloatArray, Mask, Provenance
 from rag_confidence.conformal.cell_table import CellTable, SmallGroups
 from rag_confidence.conformal.cells import Cell, GuaranteeKind, Levels, by_group, class_scores
 from rag_confidence.conformal.fitted_gate import ConformalGate
 from rag_confidence.conformal.guarantee import History, check_collected, check_negatives
-from rag_confidence.conformal.loose import Thresholds, check_decider
+from rag_confidence.conformal.loose import check_decider
 from rag_confidence.conformal.new_scores import RAW_CURE, Scale, ScoreKind
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
-from rag_confidence.conformal.refusal import AUROC_FLOOR, Shortage, separation_note, shortage_note, tell
+from rag_confidence.conformal.refusal import AUROC_FLOOR, tell
 from rag_confidence.conformal.rows import Fitted, Rows, plain_names, refuse_overlap, rows_of
 from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
 
@@ -163,10 +163,7 @@ def fit_conformal_gate(
     table = _table(values, sufficient, levels, groups, clusters, small_groups, rows)
     auroc = auroc_of_sorted(rows.scores0, rows.scores1)
     low, high = auroc_interval(auroc, table.whole.n0, table.whole.n1)
-    small = shortage_note(_shortages(table, levels), levels)
-    weak = separation_note(auroc, low, high, floor)
-    tell(small, weak, strict=strict)
-    return ConformalGate(
+    gate = ConformalGate(
         levels=levels,
         on_conflict=on_conflict,
         table=table,
@@ -178,8 +175,10 @@ def fit_conformal_gate(
         provenance=made,
         rows=rows,
         data_hash=_hashed(values, sufficient),
-        notes=tuple(note for note in (small, weak) if note),
+        auroc_floor=floor,
     )
+    tell(gate.shortage_note, gate.separation_note, strict=strict)
+    return gate
 
 
 def _levels(alpha: Level, alpha_reject: Level | None, guarantee: GuaranteeKind, delta: Level) -> Levels:
@@ -224,15 +223,6 @@ def _table(
     return CellTable(whole, tuple(cells), small_groups)
 
 
-def _shortages(table: CellTable, levels: Levels) -> list[Shortage]:
-    found = []
-    for cell in table.groups or (table.whole,):
-        for label, have, level in ((0, cell.n0, levels.accept), (1, cell.n1, levels.reject)):
-            need = levels.least_n(level)
-            found += [Shortage(cell.group, label, have, need)] if have < need else []
-    return found
-
-
 def _hashed(values: FloatArray, sufficient: Mask) -> str:
     """SHA-256 of scores and labels in the order given."""
     found = hashlib.sha256(np.ascontiguousarray(values).data)
@@ -240,9 +230,7 @@ def _hashed(values: FloatArray, sufficient: Mask) -> str:
     return found.hexdigest()
 
 
-def predict_one(
-    score: float, gate: ConformalGate | Thresholds, group: GroupName | None = None
-) -> GatePrediction:
+def predict_one(score: float, gate: Gate, group: GroupName | None = None) -> GatePrediction:
     """The decision of `gate` on one score; see `ConformalGate.predict_one`.
 
     Examples
@@ -255,14 +243,14 @@ def predict_one(
 
 
 def apply_conformal_gate(
-    scores: ArrayLike, gate: ConformalGate | Thresholds, groups: Sequence[GroupName] | None = None
+    scores: ArrayLike, gate: Gate, groups: Sequence[GroupName] | None = None
 ) -> GatePredictions:
     """The decisions of `gate` on many scores; see `ConformalGate.predict`.
 
     Parameters
     ----------
     scores : array_like, shape (n,)
-    gate : ConformalGate or Thresholds
+    gate : ConformalGate, RiskGate or Thresholds
         A fitted gate, or loose numbers q0 and q1.
     groups : sequence of str or int, shape (n,), optional
 
@@ -272,6 +260,7 @@ def apply_conformal_gate(
 
     Examples
     --------
+    >>> from rag_confidence.conformal.loose import Thresholds
     >>> apply_conformal_gate([0.2, 0.9], Thresholds(q0=0.4, q1=0.5)).decision.tolist()
     ['reject', 'accept']
     """

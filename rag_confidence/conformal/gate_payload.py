@@ -38,7 +38,7 @@ def written(gate: Any) -> dict[str, Any]:
         # Without clusters the rows are those of the whole cell.
         "rows": gate.rows.to_dict() if gate.history.clustered else None,
         "data_hash": gate.data_hash,
-        "notes": [*gate.notes],
+        "auroc_floor": gate.auroc_floor,
     }
 
 
@@ -95,7 +95,7 @@ def _fields(payload: Mapping[str, Any]) -> dict[str, Any]:
         if rows is None
         else Rows.from_dict(rows),
         "data_hash": payload["data_hash"],
-        "notes": tuple(payload["notes"]),
+        "auroc_floor": payload["auroc_floor"],
     }
 
 

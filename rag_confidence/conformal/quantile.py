@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ Level: TypeAlias = float | str | Fraction | Decimal
 
 _MOST_PARTS = 10**6
 _ROUNDING = Fraction(1, 10**15)
+_LONGEST_TEXT = 1000
 _CURE = "0.1, '0.1' and Fraction(1, 10) all mean one tenth."
 
 
@@ -59,7 +60,7 @@ def _fraction(name: str, value: Any) -> Fraction:
         if isinstance(value, (float, np.floating)):
             return _of_float(value)
         if isinstance(value, (str, Fraction, Decimal)):
-            return Fraction(value)
+            return Fraction(_of_bounded_size(value))
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
             return Fraction(int(value))
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -67,6 +68,20 @@ def _fraction(name: str, value: Any) -> Fraction:
     raise TypeError(
         f"`{name}` must be a float, str, Fraction or Decimal; got {type(value).__name__}. {_CURE}"
     )
+
+
+def _of_bounded_size(value: str | Fraction | Decimal) -> str | Fraction | Decimal:
+    """An exponent of a billion would be written out in as many digits."""
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        raise ValueError
+    if isinstance(value, Decimal) or (isinstance(value, str) and "/" not in value):
+        try:
+            far = abs(Decimal(value).adjusted()) > _LONGEST_TEXT
+        except InvalidOperation:
+            raise ValueError from None
+        if far:
+            raise ValueError
+    return value
 
 
 def _of_float(value: float | np.floating[Any]) -> Fraction:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from rag_confidence._history import GroupName
-from rag_confidence.conformal.cells import Levels
+from rag_confidence.conformal.cells import Cell, Levels
 from rag_confidence.errors import CalibrationRefused, SmallCalibrationWarning, WeakSeparationWarning
 
 AUROC_FLOOR = 0.60
@@ -16,36 +14,31 @@ _SHOWN = 8
 _CLASS = ("insufficient", "sufficient")
 
 
-@dataclass(frozen=True)
-class Shortage:
-    """A class (of a group) that has fewer rows than its level needs."""
-
-    group: GroupName | None
-    label: int
-    have: int
-    need: int
-
-
-def shortage_note(shortages: Sequence[Shortage], levels: Levels) -> str | None:
+def shortage_note(cells: Sequence[Cell], levels: Levels) -> str | None:
     """One sentence on all classes that have too few rows; None where there are none."""
-    if not shortages:
-        return None
-    named = [
-        f"{short.have} {_CLASS[short.label]} rows (label {short.label})"
-        + ("" if short.group is None else f" in group {short.group!r}")
-        + f" where {short.need} are needed"
-        for short in shortages[:_SHOWN]
+    need = (levels.least_n(levels.accept), levels.least_n(levels.reject))
+    short = [
+        f"{have} {_CLASS[label]} rows (label {label})"
+        + ("" if cell.group is None else f" in group {cell.group!r}")
+        + f" where {need[label]} are needed"
+        for cell in cells
+        for label, have in enumerate((cell.n0, cell.n1))
+        if have < need[label]
     ]
-    more = "" if len(shortages) <= _SHOWN else f", and {len(shortages) - _SHOWN} more"
+    if not short:
+        return None
+    more = "" if len(short) <= _SHOWN else f", and {len(short) - _SHOWN} more"
+    return (
+        f"too few labels at {_named(levels)}: {', '.join(short[:_SHOWN])}{more}. "
+        "A class with too few rows is never excluded, so what would need that abstains."
+    )
+
+
+def _named(levels: Levels) -> str:
     at = f"alpha {float(levels.accept):g}"
     if levels.reject != levels.accept:
         at += f", alpha_reject {float(levels.reject):g}"
-    if levels.delta is not None:
-        at += f", delta {float(levels.delta):g}"
-    return (
-        f"too few labels at {at}: {', '.join(named)}{more}. "
-        "A class with too few rows is never excluded, so what would need that abstains."
-    )
+    return at if levels.delta is None else f"{at}, delta {float(levels.delta):g}"
 
 
 def separation_note(auroc: float, low: float, high: float, floor: float) -> str | None:

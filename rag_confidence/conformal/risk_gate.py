@@ -254,6 +254,7 @@ class RiskGate:
             # "Sufficient" is always kept, so no set is empty; this way it need not be looked up.
             on_conflict="accept",
             gate=self,
+            has_sets=False,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def plain_names(name: str, entries: Any) -> np.ndarray[Any, Any]:
 
 
 def _hashed(entry: Any, salt: str = "") -> str:
-    text = f"{salt}{type(entry).__name__}:{entry}"
+    """Hash of an id, the same for 7, 7.0 and "7": a database or a CSV file may change one into another."""
+    whole = isinstance(entry, float) and entry.is_integer()
+    text = f"{salt}{int(entry) if whole else entry}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 

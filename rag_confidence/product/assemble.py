@@ -90,12 +90,16 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
     display = _displayed(values, policy)
     confidence = shown(percent, policy.display_cuts["kpi"])
     facts = {**display, "kpi": confidence, "contradiction": contradiction, "loop_life": measured["loop_life"]}
+    if row.gated is None or final_code is code:
+        sentence = reason(code, facts, risk, policy)
+    else:
+        sentence = gate_reason(row.gated)
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.value,
         "policy_verdict": VERDICT_OF[code].value,
         "verdict_action": ACTIONS[verdict],
-        "verdict_reason": reason(code, facts, risk, policy) if final_code is code else gate_reason(row.gated),
+        "verdict_reason": sentence,
         "reason_code": final_code.value,
         "primary_risk": risk,
         "retrieval_confidence": confidence,

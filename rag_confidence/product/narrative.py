@@ -151,7 +151,7 @@ LOOP_REASON = (
 
 
 _GATE_REASONS: dict[ReasonCode, str] = {
-    ReasonCode.GATE_ACCEPT: "The evidence passes the gate: score {p.score:.3f}, {above} above its threshold.",
+    ReasonCode.GATE_ACCEPT: "The evidence passes the gate: score {p.score:.3f}{above}.",
     ReasonCode.GATE_REJECT: (
         "The evidence fails the gate: score {p.score:.3f} is lower than sufficient evidence scores{below}."
     ),
@@ -172,14 +172,25 @@ _GATE_REASONS: dict[ReasonCode, str] = {
 }
 
 
-def gate_reason(gated: GatePrediction | None) -> str:
+# What a gate without prediction sets says in another way.
+_RISK_REASONS: dict[ReasonCode, str] = {
+    ReasonCode.GATE_AMBIGUOUS: "The evidence does not pass the gate: score {p.score:.3f}{below}.",
+    ReasonCode.GATE_INFINITE: (
+        "The gate cannot decide: its {p.guarantee.n0} insufficient and {p.guarantee.n1} sufficient labels "
+        "certify no threshold."
+    ),
+}
+
+
+def gate_reason(gated: GatePrediction) -> str:
     """The sentence for a decision of the gate."""
-    if gated is None:
-        return ""
     margin = gated.margin_to_threshold
-    above = "0" if margin is None else f"{margin:.3f}"
+    above = "" if margin is None else f", {margin:.3f} above its threshold"
     below = "" if margin is None or margin > 0 else f", {-margin:.3f} below the threshold"
-    return _GATE_REASONS[gated.reason_code].format(p=gated, above=above, below=below)
+    sentence = _GATE_REASONS[gated.reason_code]
+    if gated.prediction_set is None:
+        sentence = _RISK_REASONS.get(gated.reason_code, sentence)
+    return sentence.format(p=gated, above=above, below=below)
 
 
 def narrative(

@@ -454,7 +454,6 @@ def test_another_level_is_a_refit(history: History, alpha: Any, other: Any, on_c
 def written(gate: ConformalGate) -> dict[str, Any]:
     """What is saved of a gate, without the warnings of its fit."""
     payload = dict(gate.to_dict()["payload"])
-    payload.pop("notes")
     return payload
 
 
