@@ -3,28 +3,28 @@
 from rag_confidence._predictions import GatePrediction, GatePredictions
 from rag_confidence._types import Decision, Guarantee, Provenance, ReasonCode, Signal, Verdict
 from rag_confidence._version import __version__ as __version__
-from rag_confidence.conformal.attempts import alpha_for_attempt
-from rag_confidence.conformal.audit import ScoreAudit, audit_scores
-from rag_confidence.conformal.checks import PerCheckGate, fit_bonferroni_checks, fit_naive_checks
-from rag_confidence.conformal.demo import DemoReport, run_demo
-from rag_confidence.conformal.drift import DriftMonitor, DriftState
-from rag_confidence.conformal.evaluation import GateEvaluation, evaluate_conformal_gate
-from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.gate import apply_conformal_gate, fit_conformal_gate, predict_one
-from rag_confidence.conformal.isotonic import IsotonicMap, fit_isotonic
-from rag_confidence.conformal.joint import JointGate, fit_joint_gate
-from rag_confidence.conformal.loose import Thresholds
-from rag_confidence.conformal.planning import CalibrationPlan, plan
-from rag_confidence.conformal.platt import PlattMap, fit_platt
+from rag_confidence.conformal.audit.risk_coverage import RiskCoverage, risk_coverage
+from rag_confidence.conformal.audit.scores import ScoreAudit, audit_scores
+from rag_confidence.conformal.audit.traps import LexicalTraps, find_lexical_traps
+from rag_confidence.conformal.gate.attempts import alpha_for_attempt
+from rag_confidence.conformal.gate.demo import DemoReport, run_demo
+from rag_confidence.conformal.gate.evaluation import GateEvaluation, evaluate_conformal_gate
+from rag_confidence.conformal.gate.fit import apply_conformal_gate, fit_conformal_gate, predict_one
+from rag_confidence.conformal.gate.fitted import ConformalGate
+from rag_confidence.conformal.gate.loose import Thresholds
+from rag_confidence.conformal.gate.planning import CalibrationPlan, plan
+from rag_confidence.conformal.joint.checks import PerCheckGate, fit_bonferroni_checks, fit_naive_checks
+from rag_confidence.conformal.joint.fit import JointGate, fit_joint_gate
+from rag_confidence.conformal.monitor.drift import DriftMonitor, DriftState
+from rag_confidence.conformal.monitor.risk_monitor import RiskMonitor, RiskState
+from rag_confidence.conformal.probability.isotonic import IsotonicMap, fit_isotonic
+from rag_confidence.conformal.probability.platt import PlattMap, fit_platt
+from rag_confidence.conformal.probability.venn_abers import VennAbersMap, fit_venn_abers
 from rag_confidence.conformal.quantile import conformal_quantile, conformal_rank, pac_rank
-from rag_confidence.conformal.risk import fit_risk_gate
-from rag_confidence.conformal.risk_coverage import RiskCoverage, risk_coverage
-from rag_confidence.conformal.risk_gate import RiskGate
-from rag_confidence.conformal.risk_monitor import RiskMonitor, RiskState
+from rag_confidence.conformal.risk.fit import fit_risk_gate
+from rag_confidence.conformal.risk.fitted import RiskGate
 from rag_confidence.conformal.rows import HistorySplit, split_history
 from rag_confidence.conformal.separation import auroc
-from rag_confidence.conformal.traps import LexicalTraps, find_lexical_traps
-from rag_confidence.conformal.venn_abers import VennAbersMap, fit_venn_abers
 from rag_confidence.engine.distances import bottleneck_distance, wasserstein_distance
 from rag_confidence.engine.report import EngineReport
 from rag_confidence.errors import (

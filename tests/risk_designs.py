@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from refusals import quiet
 from scipy.stats import beta
 
-from rag_confidence.conformal.risk import fit_risk_gate
-from rag_confidence.conformal.risk_gate import RiskGate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
+from rag_confidence.conformal.risk.fitted import RiskGate
 from rag_confidence.synthetic import KINDS, draw_rag_rows
 
 Scores: TypeAlias = NDArray[np.float64]

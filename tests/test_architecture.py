@@ -184,7 +184,11 @@ def test_there_is_no_import_cycle() -> None:
         ("product/a.py", "from rag_confidence.engine.barcode import x", "product.a imports engine.barcode"),
         ("conformal/a.py", "from rag_confidence import engine", "conformal.a imports engine"),
         ("adapters/a.py", "from rag_confidence.adapters.cli import x", "adapters.a imports adapters.cli"),
-        ("adapters/_mcp/a.py", "from rag_confidence.adapters import cli", "adapters._mcp.a imports adapters.cli"),
+        (
+            "adapters/_mcp/a.py",
+            "from rag_confidence.adapters import cli",
+            "adapters._mcp.a imports adapters.cli",
+        ),
         ("adapters/a.py", "from rag_confidence.adapters._mcp import x", "adapters.a imports adapters._mcp"),
         ("scoring.py", "from rag_confidence.plots import x", "scoring imports plots"),
         ("utils.py", "", "utils has no row in ALLOWED"),

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rag_confidence import ConformalGate, MetricPolicy, run_demo
 from rag_confidence._optional import require
-from rag_confidence.conformal import fitted_gate, risk_gate
-from rag_confidence.conformal.risk_gate import RiskGate
+from rag_confidence.conformal.gate.fitted import KIND as CONFORMAL_GATE
+from rag_confidence.conformal.risk.fitted import KIND as RISK_GATE
+from rag_confidence.conformal.risk.fitted import RiskGate
 
 if TYPE_CHECKING:
     from rag_confidence.adapters._mcp.server import EvidenceServer
 
 SavedGate: TypeAlias = ConformalGate | RiskGate
 LOADERS: dict[str, Callable[[Path], SavedGate]] = {
-    fitted_gate.KIND: ConformalGate.load,
-    risk_gate.KIND: RiskGate.load,
+    CONFORMAL_GATE: ConformalGate.load,
+    RISK_GATE: RiskGate.load,
 }
 DEFAULT_PORT = 8000
 MAX_PORT = 65535

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from rag_confidence.conformal.audit_warnings import about_bins
-from rag_confidence.conformal.distinct import distinct
-from rag_confidence.conformal.reliability import (
+from rag_confidence.conformal.audit.notes import about_bins
+from rag_confidence.conformal.audit.reliability import (
     debiased_squared_error,
     equal_mass,
     equal_width,
     width_bins,
 )
+from rag_confidence.conformal.distinct import distinct
 from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
 
 SURELY = 1 - 1e-4

@@ -13,12 +13,12 @@ from scipy.stats import beta, binomtest, kstest
 
 from rag_confidence import score_many
 from rag_confidence.conformal.bands import coverage_band
-from rag_confidence.conformal.coverage_report import CoverageReport
-from rag_confidence.conformal.draws import fresh_draws, random_splits
-from rag_confidence.conformal.gate import fit_conformal_gate
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
 from rag_confidence.conformal.quantile import conformal_rank
-from rag_confidence.conformal.validation import validate_coverage
-from rag_confidence.conformal.visible_shift import smallest_visible_shift
+from rag_confidence.conformal.validation.coverage import validate_coverage
+from rag_confidence.conformal.validation.draws import fresh_draws, random_splits
+from rag_confidence.conformal.validation.report import CoverageReport
+from rag_confidence.conformal.validation.visible_shift import smallest_visible_shift
 from rag_confidence.synthetic import (
     KINDS,
     LabelledScores,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from joint_trials import Outcome, Sizes, Trial, bad_calls, good_calls, mean_band, run, trials_of
 
-from rag_confidence.conformal.checks import fit_bonferroni_checks
-from rag_confidence.conformal.joint import fit_joint_gate
+from rag_confidence.conformal.joint.checks import fit_bonferroni_checks
+from rag_confidence.conformal.joint.fit import fit_joint_gate
 
 SIZES = Sizes()
 RHOS = (0.0, 0.5, 0.9)

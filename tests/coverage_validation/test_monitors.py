@@ -14,10 +14,10 @@ import pytest
 import reference_monitors as ref
 from scipy.stats import chisquare
 
-from rag_confidence.conformal.drift import DriftMonitor
+from rag_confidence.conformal.monitor.drift import DriftMonitor
+from rag_confidence.conformal.monitor.risk_interval import risk_interval
+from rag_confidence.conformal.monitor.risk_monitor import RiskMonitor
 from rag_confidence.conformal.quantile import pac_rank
-from rag_confidence.conformal.risk_interval import risk_interval
-from rag_confidence.conformal.risk_monitor import RiskMonitor
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], Any]
 

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from rag_confidence.conformal.quantile import as_level
-from rag_confidence.conformal.rank_grid import rank_grid, tolerated
+from rag_confidence.conformal.risk.rank_grid import rank_grid, tolerated
 
 SURELY = 1 - 1e-4
 TRIALS = {"sequence": 600, "bonferroni": 200}

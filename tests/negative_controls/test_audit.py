@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_confidence.conformal.audit import audit_scores
+from rag_confidence.conformal.audit.scores import audit_scores
 
 HISTORIES = range(20)
 

@@ -10,9 +10,9 @@ import pytest
 import retrieval_pools as pools
 
 from rag_confidence.conformal.bands import coverage_band
-from rag_confidence.conformal.draws import Draw, fresh_draws, random_splits, shifted
-from rag_confidence.conformal.gate import fit_conformal_gate
-from rag_confidence.conformal.validation import validate_coverage
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
+from rag_confidence.conformal.validation.coverage import validate_coverage
+from rag_confidence.conformal.validation.draws import Draw, fresh_draws, random_splits, shifted
 from rag_confidence.synthetic import (
     LabelledScores,
     Nonconformity,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from joint_trials import Fitted, Outcome, Sizes, Trial, mean_band, run, trials_of
 
-from rag_confidence.conformal.checks import fit_naive_checks
-from rag_confidence.conformal.joint import fit_joint_gate
-from rag_confidence.conformal.traffic import TrafficRanks, fit_traffic
+from rag_confidence.conformal.joint.checks import fit_naive_checks
+from rag_confidence.conformal.joint.fit import fit_joint_gate
+from rag_confidence.conformal.joint.traffic import TrafficRanks, fit_traffic
 
 SIZES = Sizes(trials=100)
 

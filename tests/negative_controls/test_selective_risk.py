@@ -11,8 +11,8 @@ from risk_designs import constant, mixture, slope, true_risks
 from scipy.stats import binom
 
 from rag_confidence.conformal.binomial import tail_within
-from rag_confidence.conformal.rank_grid import rank_grid
-from rag_confidence.conformal.risk import fit_risk_gate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
+from rag_confidence.conformal.risk.rank_grid import rank_grid
 
 TARGET, DELTA, N, TRIALS = 0.2, 0.1, 200, 400
 BEYOND_CHANCE = binom.ppf(1 - 1e-4, TRIALS, DELTA)

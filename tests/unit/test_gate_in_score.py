@@ -20,9 +20,9 @@ from strategies import Retrieval, generator, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, score, score_many
 from rag_confidence._types import Decision, Guarantee, Provenance
-from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.gate import fit_conformal_gate
-from rag_confidence.conformal.loose import Thresholds
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
+from rag_confidence.conformal.gate.fitted import ConformalGate
+from rag_confidence.conformal.gate.loose import Thresholds
 from rag_confidence.errors import CalibrationMismatch
 from rag_confidence.product.record import json_schema
 

@@ -9,8 +9,8 @@ from pydantic import Field, StrictStr
 
 from rag_confidence.adapters._mcp.limits import History, Judged, Number, check_unit
 from rag_confidence.adapters._mcp.results import GuaranteeResult, ProportionResult, Result
-from rag_confidence.conformal.risk import fit_risk_gate
-from rag_confidence.conformal.risk_gate import RiskGate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
+from rag_confidence.conformal.risk.fitted import RiskGate
 
 # A threshold of minus infinity accepts every score; over fractions so does this, which JSON can carry.
 BELOW_ALL = -1.0

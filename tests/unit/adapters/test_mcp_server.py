@@ -10,7 +10,7 @@ import pytest
 
 from rag_confidence import ArtefactError, MetricPolicy, fit_conformal_gate
 from rag_confidence.adapters import mcp_server
-from rag_confidence.conformal.risk import fit_risk_gate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
 
 
 def test_it_serves_stdio_unless_told_otherwise() -> None:

@@ -11,7 +11,7 @@ import pytest
 from mcp_session import CALLS, LABELS, PASSAGES, QUERY, SCORES, URI, called, in_memory, refusal
 
 from rag_confidence import fit_conformal_gate, score
-from rag_confidence.conformal.risk import fit_risk_gate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
 
 pytestmark = pytest.mark.needs_extra("mcp")
 

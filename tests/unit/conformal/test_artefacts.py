@@ -18,8 +18,8 @@ from refusals import quiet, refuse
 import rag_confidence
 from rag_confidence import _artefact
 from rag_confidence._types import Provenance
-from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.gate import fit_conformal_gate
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
+from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.errors import ArtefactError
 
 PACKAGE = Path(rag_confidence.__file__).parent

@@ -13,8 +13,8 @@ import pytest
 from refusals import quiet, refuse
 
 from rag_confidence._types import Decision
-from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.gate import fit_conformal_gate
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
+from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.conformal.quantile import conformal_rank, pac_rank
 from rag_confidence.errors import SmallCalibrationWarning
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import quiet, refuse
 
-from rag_confidence.conformal.fitted_gate import ConformalGate
-from rag_confidence.conformal.gate import fit_conformal_gate
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
+from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.conformal.rows import PARTS, HistorySplit, Rows, refuse_overlap, rows_of, split_history
 from rag_confidence.errors import RowsReused
 

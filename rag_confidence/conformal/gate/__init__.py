@@ -1,0 +1,1 @@
+"""The class-conditional gate: two thresholds, a decision, and what it guarantees."""

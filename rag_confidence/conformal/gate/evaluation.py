@@ -1,0 +1,201 @@
+"""How a gate did on labelled rows that it has not seen, against what its guarantee allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence._history import GroupName, check_aligned, check_labels, check_scores
+from rag_confidence._predictions import Gate, GatePredictions
+from rag_confidence._types import Mask
+from rag_confidence.conformal.bands import covered_pmf
+from rag_confidence.conformal.gate.cells import Cell, Levels
+from rag_confidence.conformal.gate.fitted import ConformalGate
+from rag_confidence.conformal.gate.loose import check_decider
+from rag_confidence.conformal.proportion import Proportion, proportion_of
+
+_TAIL = 0.025
+
+
+@dataclass(frozen=True)
+class GateEvaluation:
+    """Rates of a gate on labelled rows, each with an exact 95 % interval.
+
+    Attributes
+    ----------
+    n, n0, n1 : int
+        Rows, insufficient rows, sufficient rows.
+    coverage_0, coverage_1 : Proportion
+        Rows of a class whose label was kept; high is good.
+    false_sufficiency_rate : Proportion
+        Insufficient rows that were accepted: what alpha bounds.
+    false_rejection_rate : Proportion
+        Sufficient rows that were rejected: what alpha_reject bounds.
+    selective_risk : Proportion
+        Accepted rows that were insufficient: what alpha does not bound.
+    sufficient_accepted : Proportion
+        Sufficient rows that were accepted.
+    acceptance_rate, rejection_rate, abstention_rate, conflict_rate : Proportion
+        Of all rows; conflicts are the empty sets, whatever was decided on them.
+    band_0, band_1 : float or None
+        Rate of excluded labels that exchangeable rows exceed with probability at most 2.5 %, for this
+        many calibration and evaluation rows; None without a calibration set, with groups, or without
+        rows of the class.
+    beyond_band : bool or None
+        Whether a class exceeds its band, which speaks against exchangeability; None without bands.
+    by_group : dict
+        The same for the rows of each group.
+    """
+
+    n: int
+    n0: int
+    n1: int
+    coverage_0: Proportion
+    coverage_1: Proportion
+    false_sufficiency_rate: Proportion
+    false_rejection_rate: Proportion
+    selective_risk: Proportion
+    sufficient_accepted: Proportion
+    acceptance_rate: Proportion
+    rejection_rate: Proportion
+    abstention_rate: Proportion
+    conflict_rate: Proportion
+    band_0: float | None
+    band_1: float | None
+    beyond_band: bool | None
+    by_group: dict[GroupName, GateEvaluation]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; groups become a list of [group, evaluation]."""
+        plain = asdict(self)
+        plain["by_group"] = [[group, found.to_dict()] for group, found in self.by_group.items()]
+        return plain
+
+
+def evaluate_conformal_gate(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    gate: Gate,
+    groups: Sequence[GroupName] | None = None,
+) -> GateEvaluation:
+    """Rates of a gate on labelled rows that took no part in its calibration.
+
+    Parameters
+    ----------
+    scores : array_like, shape (m,)
+    labels : array_like, shape (m,)
+        1 where the evidence was sufficient, 0 where not.
+    gate : ConformalGate, RiskGate or Thresholds
+    groups : sequence of str or int, shape (m,), optional
+        For a gate with groups.
+
+    Returns
+    -------
+    GateEvaluation
+
+    Raises
+    ------
+    TypeError, ValueError
+        For input that is not as described, naming the argument.
+
+    Notes
+    -----
+    A rate above alpha is no proof of a broken gate: for one calibration set and m_y evaluation rows the
+    number of excluded labels is beta-binomial, and `band_0` and `band_1` are its upper 97.5 % points. Ties
+    make rates smaller, never larger.
+
+    Examples
+    --------
+    >>> from rag_confidence.conformal.gate.loose import Thresholds
+    >>> found = evaluate_conformal_gate([0.2, 0.9, 0.7], [0, 1, 0], Thresholds(q0=0.5, q1=0.5))
+    >>> found.false_sufficiency_rate.rate, found.selective_risk.rate
+    (0.5, 0.5)
+    """
+    check_aligned(scores=scores, labels=labels, groups=groups)
+    check_scores("scores", scores)
+    sufficient = check_labels("labels", labels)
+    decided = check_decider(gate).predict(scores, groups)
+    if not isinstance(gate, ConformalGate):
+        return _evaluated(decided, sufficient, None, None, {})
+    if not gate.table.groups:
+        return _evaluated(decided, sufficient, gate.table.whole, gate.levels, {})
+    return _evaluated(decided, sufficient, None, None, _by_group(scores, sufficient, gate, groups or ()))
+
+
+def _by_group(
+    scores: ArrayLike, sufficient: Mask, gate: ConformalGate, groups: Sequence[GroupName]
+) -> dict[GroupName, GateEvaluation]:
+    values, names = np.asarray(scores), list(groups)
+    found = {}
+    for group in dict.fromkeys(names):
+        rows = np.array([at for at, name in enumerate(names) if name == group])
+        met = gate.table.find(group)
+        decided = gate.predict(values[rows], [group] * len(rows))
+        cell = None if met.pooled else met.cell
+        found[group] = _evaluated(decided, sufficient[rows], cell, gate.levels, {})
+    return found
+
+
+def _evaluated(
+    decided: GatePredictions,
+    sufficient: Mask,
+    cell: Cell | None,
+    levels: Levels | None,
+    by_group: dict[GroupName, GateEvaluation],
+) -> GateEvaluation:
+    n, n1 = len(sufficient), int(np.count_nonzero(sufficient))
+    n0 = n - n1
+    accepted, rejected = decided.accepted, decided.rejected
+
+    def share(event: Mask, among: int) -> Proportion:
+        return proportion_of(int(np.count_nonzero(event)), among)
+
+    kept_0 = share(decided.label0_kept & ~sufficient, n0)
+    kept_1 = share(decided.label1_kept & sufficient, n1)
+    bands: tuple[float | None, float | None] = (None, None)
+    if cell is not None and levels is not None:
+        bands = (
+            _band(cell.n0, levels.rank(cell.n0, levels.accept), n0),
+            _band(cell.n1, levels.rank(cell.n1, levels.reject), n1),
+        )
+    return GateEvaluation(
+        n=n,
+        n0=n0,
+        n1=n1,
+        coverage_0=kept_0,
+        coverage_1=kept_1,
+        false_sufficiency_rate=share(accepted & ~sufficient, n0),
+        false_rejection_rate=share(rejected & sufficient, n1),
+        selective_risk=share(accepted & ~sufficient, int(np.count_nonzero(accepted))),
+        sufficient_accepted=share(accepted & sufficient, n1),
+        acceptance_rate=share(accepted, n),
+        rejection_rate=share(rejected, n),
+        abstention_rate=share(decided.abstained, n),
+        conflict_rate=share(decided.conflicting, n),
+        band_0=bands[0],
+        band_1=bands[1],
+        beyond_band=_beyond((kept_0, bands[0]), (kept_1, bands[1])),
+        by_group=by_group,
+    )
+
+
+def _band(n: int, rank: int | float, n_test: int) -> float | None:
+    """Upper 97.5 % point of the rate of excluded labels."""
+    if n_test == 0:
+        return None
+    if math.isinf(rank):
+        return 0.0
+    at_most = np.cumsum(covered_pmf(n, rank, n_test)[::-1])
+    return min(int(np.searchsorted(at_most, 1.0 - _TAIL)), n_test) / n_test
+
+
+def _beyond(*classes: tuple[Proportion, float | None]) -> bool | None:
+    found = [
+        (kept.total - kept.count) > round(band * kept.total) for kept, band in classes if band is not None
+    ]
+    return any(found) if found else None

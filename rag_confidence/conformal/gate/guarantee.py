@@ -1,0 +1,314 @@
+"""What a gate may claim, in words and numbers that are true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from rag_confidence._history import GroupName
+from rag_confidence._options import check_integer
+from rag_confidence._types import Guarantee, Mask
+from rag_confidence.conformal.gate.cells import Cell, Levels
+
+NEGATIVE_KINDS = ("topic_gap", "ranking_failure", "near_miss", "unknown")
+
+
+@dataclass(frozen=True)
+class History:
+    """What is known about a calibration set beside its numbers.
+
+    `negatives` counts the insufficient rows of each kind; `clustered` says that a query gave one score a
+    class, its strangest.
+    """
+
+    collected: tuple[str, str] | None = None
+    labeling_source: str | None = None
+    negatives: tuple[tuple[str, int], ...] = ()
+    clustered: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "collected": None if self.collected is None else [*self.collected],
+            "labeling_source": self.labeling_source,
+            "negatives": [[kind, count] for kind, count in self.negatives],
+            "clustered": self.clustered,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> History:
+        """The history that `to_dict` wrote."""
+        first_last = plain["collected"]
+        return cls(
+            collected=None if first_last is None else (first_last[0], first_last[1]),
+            labeling_source=plain["labeling_source"],
+            negatives=tuple((kind, count) for kind, count in plain["negatives"]),
+            clustered=plain["clustered"],
+        )
+
+
+def check_collected(collected: Any) -> tuple[str, str] | None:
+    """First and last day of a calibration set as ISO dates."""
+    if collected is None:
+        return None
+    ends = collected if isinstance(collected, (tuple, list)) else (collected, collected)
+    if len(ends) != 2:
+        raise ValueError(
+            f"`collected` must be a day or the first and the last day; got {len(ends)} entries. "
+            "Pass (first, last)."
+        )
+    first, last = _day(ends[0]), _day(ends[1])
+    if first > last:
+        raise ValueError(
+            f"`collected` must run from the first to the last day; got {first} to {last}. Swap them."
+        )
+    return first.isoformat(), last.isoformat()
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    try:
+        return datetime.fromisoformat(value).date()
+    except (TypeError, ValueError):
+        raise ValueError(f"`collected` must hold dates; got {value!r}. Write them as '2026-11-30'.") from None
+
+
+def check_negatives(negatives: Any, labels: Mask) -> tuple[tuple[str, int], ...]:
+    """How many insufficient rows there are of each kind, from one kind a row or from counts."""
+    total = int(np.count_nonzero(~labels))
+    if negatives is None:
+        return (("unknown", total),)
+    counts = _counted(negatives, labels)
+    odd = [kind for kind in counts if kind not in NEGATIVE_KINDS]
+    if odd:
+        raise ValueError(
+            f"`negatives` must name kinds among {', '.join(NEGATIVE_KINDS)}; got {odd[0]!r}. "
+            "Use 'unknown' where the kind is not known."
+        )
+    if sum(counts.values()) != total:
+        raise ValueError(
+            f"`negatives` must count the {total} insufficient rows; got {sum(counts.values())}. "
+            "Count each insufficient row once."
+        )
+    return tuple((kind, counts[kind]) for kind in NEGATIVE_KINDS if counts.get(kind))
+
+
+def _counted(negatives: Any, labels: Mask) -> dict[Any, int]:
+    if isinstance(negatives, Mapping):
+        return {kind: check_integer("negatives", count, 0) for kind, count in negatives.items()}
+    if isinstance(negatives, str) or not isinstance(negatives, (Sequence, np.ndarray)):
+        raise TypeError(
+            f"`negatives` must be one kind a row, or counts; got {type(negatives).__name__}. "
+            "Pass a list with an entry for every row, or {'near_miss': 120}."
+        )
+    if len(negatives) != len(labels):
+        raise ValueError(
+            f"`negatives` must have one entry for each of the {len(labels)} rows; got {len(negatives)}. "
+            "Use None for sufficient rows."
+        )
+    counts: dict[Any, int] = {}
+    for kind, sufficient in zip(negatives, labels.tolist(), strict=True):
+        if not sufficient and not isinstance(kind, Hashable):
+            raise TypeError(f"`negatives` must name kinds; got {type(kind).__name__}. Pass one word a row.")
+        if not sufficient:
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def gate_guarantee(
+    cell: Cell, levels: Levels, history: History, *, group: GroupName | None, pooled: bool
+) -> Guarantee:
+    """What the thresholds of one cell guarantee.
+
+    Parameters
+    ----------
+    cell : Cell
+    levels : Levels
+    history : History
+    group : str or int, optional
+        The group that was asked for.
+    pooled : bool
+        Whether the thresholds are those of all groups together, because this group has too few rows.
+
+    Returns
+    -------
+    Guarantee
+        Claims nothing where both thresholds are infinite.
+
+    Notes
+    -----
+    For the class y and its n_y calibration scores, P(label y is excluded | label y) <= alpha if the new
+    score is exchangeable with them. Nothing here depends on how good the score is.
+
+    References
+    ----------
+    Vovk (2012), Conditional validity of inductive conformal predictors, sections 3 (label-conditional
+    validity) and 4 (training-conditional validity).
+    """
+    accepts, rejects = not math.isinf(cell.q0), not math.isinf(cell.t1)
+    holds = accepts or rejects
+    kind = ("marginal" if levels.delta is None else "pac") if holds else "none"
+    return Guarantee(
+        kind=kind,
+        holds=holds,
+        event=_event(accepts, rejects, pooled),
+        bound=float(levels.accept if accepts else levels.reject) if holds else None,
+        conditioning=_conditioning(accepts, levels, group, pooled) if holds else "nothing is claimed",
+        assumption=_assumption(cell, levels, history, group=group, pooled=pooled),
+        alpha=float(levels.accept) if accepts else None,
+        alpha_reject=float(levels.reject) if rejects else None,
+        delta=None if levels.delta is None or not holds else float(levels.delta),
+        n0=cell.n0,
+        n1=cell.n1,
+        group=group,
+        collected=history.collected,
+        labeling_source=history.labeling_source,
+        negatives=history.negatives,
+        not_claimed=_not_claimed(levels, history, pooled=pooled) if holds else (_NOTHING,),
+        sentence=_sentence(cell, levels, history, group=group, pooled=pooled),
+    )
+
+
+_NOTHING = "Anything: no decision but ABSTAIN is made here."
+_FALSE_ACCEPT = "ACCEPT although the evidence is insufficient"
+_FALSE_REJECT = "REJECT although the evidence is sufficient"
+
+
+def _event(accepts: bool, rejects: bool, pooled: bool) -> str:
+    if not (accepts or rejects):
+        return "none: every retrieval abstains"
+    event = _FALSE_ACCEPT if accepts else _FALSE_REJECT
+    return f"{event}, by the thresholds of all groups pooled" if pooled else event
+
+
+def _conditioning(accepts: bool, levels: Levels, group: GroupName | None, pooled: bool) -> str:
+    given = "insufficient" if accepts else "sufficient"
+    among = "" if group is None else f" of the group {group!r}"
+    if pooled:
+        among = " of all groups, also those that meet thresholds of their own"
+    over = (
+        "on average over calibration sets"
+        if levels.delta is None
+        else f"for all but a share {float(levels.delta):g} of calibration sets"
+    )
+    return f"given that the evidence is {given}, among retrievals{among}, {over}"
+
+
+def _assumption(
+    cell: Cell, levels: Levels, history: History, *, group: GroupName | None, pooled: bool
+) -> str:
+    unit = "queries" if history.clustered else "retrievals"
+    where = "" if group is None else (" of all groups" if pooled else f" of the group {group!r}")
+    rows = f"the {cell.n0} insufficient and {cell.n1} sufficient {unit} of the calibration set"
+    if levels.delta is None:
+        return f"new {unit}{where} are exchangeable with {rows}, each class by itself"
+    return f"new {unit}{where} and {rows} are independent draws of one distribution, each class by itself"
+
+
+def _not_claimed(levels: Levels, history: History, *, pooled: bool) -> tuple[str, ...]:
+    found = [
+        "That few of the accepted retrievals are insufficient: that share also depends on how many "
+        "insufficient ones come in (see fit_risk_gate).",
+        "That an accepted answer is true: the labels say whether the evidence suffices, not what is "
+        "generated from it.",
+        "Anything once questions, corpus, embedder or the way of labelling have changed.",
+        "That single topics, users or kinds of question each stay within the bound (see groups).",
+    ]
+    if not history.clustered:
+        found.append(
+            "That several tries at one question stay within the bound together (see alpha_for_attempt)."
+        )
+    if levels.delta is None:
+        found.append(
+            "That this one calibration set keeps the bound: its own rate may lie above, and equals the "
+            'bound only on average (see guarantee="pac").'
+        )
+    if pooled:
+        found += [
+            "That this group keeps the bound: it has too few rows, and all groups were pooled.",
+            "That all groups together keep the bound: groups with thresholds of their own add their share.",
+        ]
+    missing = missing_near_misses(history.negatives)
+    return (*found, missing) if missing else tuple(found)
+
+
+def missing_near_misses(negatives: tuple[tuple[str, int], ...]) -> str | None:
+    """What to say of a calibration set without near misses; None where it has some."""
+    counts = dict(negatives)
+    if counts.get("near_miss"):
+        return None
+    if counts.get("unknown"):
+        return (
+            "That near misses (on topic, the answer absent) are bounded: whether any are among the "
+            "insufficient rows is not recorded (see negatives)."
+        )
+    return (
+        "That near misses (on topic, the answer absent) are bounded: there are none among the "
+        "insufficient rows."
+    )
+
+
+def _sentence(cell: Cell, levels: Levels, history: History, *, group: GroupName | None, pooled: bool) -> str:
+    needed = f"{levels.least_n(levels.accept)} insufficient and {levels.least_n(levels.reject)} sufficient"
+    have = f"{cell.n0} and {cell.n1}"
+    if math.isinf(cell.q0) and math.isinf(cell.t1):
+        whose = "" if group is None else f" for the group {group!r}"
+        return (
+            f"Nothing is claimed{whose} and every retrieval abstains: {needed} rows are needed, "
+            f"and there are {have}."
+        )
+    claims = []
+    if not math.isinf(cell.q0):
+        claims.append(f"at most {percent(levels.accept)} of those with insufficient evidence are accepted")
+    if not math.isinf(cell.t1):
+        claims.append(f"at most {percent(levels.reject)} of those with sufficient evidence are rejected")
+    over = (
+        "on average over calibration sets"
+        if levels.delta is None
+        else f"each with probability {percent(1 - levels.delta)} over the calibration set"
+    )
+    many = "of all groups together " if pooled else ("" if group is None else f"of the group {group!r} ")
+    parts = [
+        f"If new retrievals {many}are like the {cell.n0} insufficient and {cell.n1} sufficient ones that "
+        f"were labelled ({_alike(levels)}; {_source(history)}), {' and '.join(claims)}, {over}."
+    ]
+    if math.isinf(cell.q0) or math.isinf(cell.t1):
+        word = "accepted" if math.isinf(cell.q0) else "rejected"
+        parts.append(f"None is {word}: {needed} rows are needed.")
+    if pooled:
+        parts.append(
+            f"This counts only what the pooled thresholds decide; the group {group!r} has too few rows for a "
+            "bound of its own."
+        )
+    if history.clustered:
+        parts.append("This holds for all rows of a query at once.")
+    if not dict(history.negatives).get("near_miss"):
+        parts.append("Near misses are not known to be among the insufficient ones.")
+    return " ".join(parts)
+
+
+def _alike(levels: Levels) -> str:
+    return "exchangeable" if levels.delta is None else "independent and of one distribution"
+
+
+def percent(level: Any) -> str:
+    """A level for people."""
+    return f"{100.0 * float(level):.6g} %"
+
+
+def _source(history: History) -> str:
+    by = "by a source that is not recorded"
+    if history.labeling_source is not None:
+        by = f"by {history.labeling_source}"
+    if history.collected is None:
+        return f"{by}, on days that are not recorded"
+    first, last = history.collected
+    return f"{by}, on {first}" if first == last else f"{by}, from {first} to {last}"

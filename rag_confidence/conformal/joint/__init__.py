@@ -1,0 +1,1 @@
+"""Several checks of one call under one bound."""

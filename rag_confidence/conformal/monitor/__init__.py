@@ -1,0 +1,1 @@
+"""Watching whether the traffic and the risk stay as they were."""

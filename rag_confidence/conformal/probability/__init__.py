@@ -1,0 +1,1 @@
+"""Probability maps that stand beside the gate."""

@@ -1,0 +1,349 @@
+"""RiskGate: one threshold above which a certified share of the accepted is sufficient."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_confidence import _artefact
+from rag_confidence._history import GroupName
+from rag_confidence._options import check_choice
+from rag_confidence._predictions import GatePrediction, GatePredictions, decide, reason_of
+from rag_confidence._types import Guarantee, Provenance
+from rag_confidence.conformal.binomial import binomial_upper
+from rag_confidence.conformal.gate.guarantee import History
+from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
+from rag_confidence.conformal.proportion import Proportion, proportion_of
+from rag_confidence.conformal.risk.certificate import Certificate, certify
+from rag_confidence.conformal.risk.guarantee import risk_guarantee
+from rag_confidence.conformal.risk.rank_grid import RiskMethod, least_rank
+from rag_confidence.conformal.rows import Rows
+from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
+from rag_confidence.errors import ArtefactError
+
+KIND = "risk_gate"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskGate:
+    """Accepts scores above a threshold with a certified selective risk; made by `fit_risk_gate`.
+
+    Attributes
+    ----------
+    target, chance : Fraction
+        The exact target risk and delta.
+    method : {"sequence", "bonferroni"}
+        How the thresholds were tested.
+    rows : Rows
+        The calibration rows.
+    certificate : Certificate
+        The trial that was certified, or the one that came nearest.
+    scale : Scale
+        Kind, range and precision of the calibration scores.
+    history : History
+        Dates, labelling source and kinds of negatives.
+    provenance : Provenance or None
+        How the calibration scores were made.
+    data_hash : str
+        SHA-256 of the calibration scores and labels.
+    notes : tuple of str
+        What the fit warned of.
+    """
+
+    target: Fraction
+    chance: Fraction
+    method: RiskMethod
+    rows: Rows
+    certificate: Certificate
+    scale: Scale
+    history: History
+    provenance: Provenance | None
+    data_hash: str
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        found = "nothing certified"
+        if self.certified:
+            found = f"accepts above {self.threshold:g}, {self.errors} errors in {self.accepted} of {self.n}"
+        return f"RiskGate({self.method} at target_risk={self.target_risk:g}, delta={self.delta:g}: {found})"
+
+    @property
+    def certified(self) -> bool:
+        """Whether any threshold was certified; otherwise everything abstains."""
+        return self.certificate.passed is not None
+
+    @property
+    def threshold(self) -> float:
+        """ACCEPT above this; ``inf`` for nothing certified, ``-inf`` where everything may be accepted."""
+        return self.certificate.threshold
+
+    @property
+    def certified_rank(self) -> int | None:
+        """Rank of the grid that was certified; None for nothing."""
+        return None if self.certificate.passed is None else self.certificate.passed.rank
+
+    @property
+    def target_risk(self) -> float:
+        """Bound on the share of insufficient retrievals among the accepted."""
+        return float(self.target)
+
+    @property
+    def delta(self) -> float:
+        """Share of calibration sets that may break the bound."""
+        return float(self.chance)
+
+    @property
+    def n(self) -> int:
+        """Calibration rows."""
+        return self.n0 + self.n1
+
+    @property
+    def n0(self) -> int:
+        """Insufficient rows."""
+        return len(self.rows.scores0)
+
+    @property
+    def n1(self) -> int:
+        """Sufficient rows."""
+        return len(self.rows.scores1)
+
+    @property
+    def accepted(self) -> int:
+        """Calibration rows above the threshold."""
+        return 0 if self.certificate.passed is None else self.certificate.passed.accepted
+
+    @property
+    def errors(self) -> int:
+        """Insufficient rows above the threshold."""
+        return 0 if self.certificate.passed is None else self.certificate.passed.errors
+
+    @property
+    def empirical_risk(self) -> float | None:
+        """errors / accepted, which is no bound; None for nothing certified."""
+        return self.errors / self.accepted if self.accepted else None
+
+    @property
+    def risk_upper(self) -> float | None:
+        """One-sided exact limit of the risk from the rows above the threshold; None for nothing certified.
+
+        At the level of its test, so it never exceeds `target_risk`. With "bonferroni" it is itself a bound
+        with probability 1 - delta. With "sequence" the threshold was chosen by the labels and only
+        `target_risk` is certified: read it as a description.
+        """
+        passed = self.certificate.passed
+        if passed is None:
+            return None
+        return min(binomial_upper(passed.errors, passed.accepted, float(passed.level)), self.target_risk)
+
+    @property
+    def acceptance(self) -> Proportion:
+        """Share of calibration rows above the threshold, with an exact 95 % interval for new rows."""
+        return proportion_of(self.accepted, self.n)
+
+    @property
+    def labels_needed(self) -> int:
+        """Fewest accepted rows that certify the target, none of them insufficient."""
+        return least_rank(0, self.target, self.chance)
+
+    @cached_property
+    def auroc(self) -> float | None:
+        """How well the score separates the classes; None where one is missing."""
+        return auroc_of_rows(self.rows)
+
+    @property
+    def auroc_interval(self) -> tuple[float, float] | None:
+        """Its 95 % interval."""
+        return None if self.auroc is None else auroc_interval(self.auroc, self.n0, self.n1)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What this gate guarantees."""
+        return risk_guarantee(
+            self.certificate,
+            self.target,
+            self.chance,
+            method=self.method,
+            counts=(self.n0, self.n1),
+            history=self.history,
+        )
+
+    @property
+    def largest_score(self) -> float:
+        """The largest calibration score."""
+        return self.scale.high
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that is saved."""
+        return _artefact.digest(self._written())[:16]
+
+    def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
+        """The decision on one score: ACCEPT above the threshold, else ABSTAIN.
+
+        Parameters
+        ----------
+        score : float
+            Of the kind and scale that the gate was fitted on.
+        group : None
+            There are no groups; fit one gate for the rows of each.
+
+        Returns
+        -------
+        GatePrediction
+            Without a prediction set and without p-values: this gate has neither.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what is no finite score, percentages where fractions were fitted, and a group.
+        """
+        _refuse_groups("group", group)
+        value = check_new_score(score, self.scale)
+        seen, threshold = self._comparable(np.asarray(value))
+        keeps_0, bar = bool(seen <= threshold), self.threshold
+        return GatePrediction(
+            score=float(value),
+            decision=decide(keeps_0, True, "abstain"),
+            prediction_set=None,
+            p_value_0=None,
+            p_value_1=None,
+            margin_to_threshold=None if math.isinf(bar) else float(value) - bar,
+            reason_code=reason_of(keeps_0, True, unfit=False, infinite=not self.certified),
+            group=None,
+            guarantee=self.guarantee,
+        )
+
+    def predict(self, scores: ArrayLike, groups: Sequence[GroupName] | None = None) -> GatePredictions:
+        """The decisions on many scores.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n,)
+        groups : None
+            There are no groups.
+
+        Returns
+        -------
+        GatePredictions
+            Columns; ``predictions[i]`` equals ``predict_one(scores[i])``. "Sufficient" is never excluded.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `predict_one`; nothing is decided when one row is refused.
+        """
+        _refuse_groups("groups", groups)
+        values = check_new_scores(scores, self.scale)
+        seen, threshold = self._comparable(values)
+        return GatePredictions(
+            scores=values,
+            groups=None,
+            seen=seen,
+            q0=threshold,
+            t1=-math.inf,
+            unfit=False,
+            infinite=not self.certified,
+            # "Sufficient" is always kept, so no set is empty; this way it need not be looked up.
+            on_conflict="accept",
+            gate=self,
+            has_sets=False,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON, with versions and a digest."""
+        return _artefact.wrap(KIND, self._written())
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> RiskGate:
+        """The gate that `to_dict` wrote; anything else is refused with an `ArtefactError`."""
+        return _read(_artefact.unwrap("document", KIND, document))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` to a file."""
+        _artefact.write(path, KIND, self._written())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RiskGate:
+        """The gate in a file that `save` wrote, equal to the last bit.
+
+        Raises
+        ------
+        ArtefactError
+            For a damaged or changed file, and for another kind or version.
+        """
+        return _read(_artefact.read(path, KIND))
+
+    def _comparable(self, values: Any) -> tuple[Any, Any]:
+        """Scores and the threshold in the coarser of their precisions."""
+        precision = coarser(values.dtype, self.scale)
+        return rounded(values, precision), rounded(self.threshold, precision)
+
+    def _written(self) -> dict[str, Any]:
+        return {
+            "target_risk": str(self.target),
+            "delta": str(self.chance),
+            "method": self.method,
+            "threshold": _artefact.encode_float(self.threshold),
+            "rows": self.rows.to_dict(),
+            "scale": asdict(self.scale),
+            "history": self.history.to_dict(),
+            "provenance": None if self.provenance is None else self.provenance.to_dict(),
+            "data_hash": self.data_hash,
+            "notes": [*self.notes],
+        }
+
+
+def auroc_of_rows(rows: Rows) -> float | None:
+    """AUROC of labelled rows; None where a class is missing."""
+    if not len(rows.scores0) or not len(rows.scores1):
+        return None
+    return auroc_of_sorted(rows.scores0, rows.scores1)
+
+
+def _refuse_groups(name: str, group: object) -> None:
+    if group is not None:
+        raise ValueError(
+            f"`{name}` must be left out for a risk gate; got {group!r}. "
+            "Fit one gate for the rows of each group."
+        )
+
+
+def _read(payload: Mapping[str, Any]) -> RiskGate:
+    """The threshold is written for people; the one in use follows from the rows again."""
+    try:
+        gate = _rebuilt(payload)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ArtefactError(
+            f"`payload` must be that of a risk gate; got one that cannot be read ({error!r}). "
+            "Fit the gate again."
+        ) from error
+    return gate
+
+
+def _rebuilt(payload: Mapping[str, Any]) -> RiskGate:
+    check_choice("method", payload["method"], get_args(RiskMethod))
+    target, chance = Fraction(payload["target_risk"]), Fraction(payload["delta"])
+    rows, provenance = Rows.from_dict(payload["rows"]), payload["provenance"]
+    certificate = certify(rows, target, chance, payload["method"])
+    if _artefact.encode_float(certificate.threshold) != payload["threshold"]:
+        raise ValueError("a threshold that does not follow from the rows")
+    return RiskGate(
+        target=target,
+        chance=chance,
+        method=payload["method"],
+        rows=rows,
+        certificate=certificate,
+        scale=Scale(**payload["scale"]),
+        history=History.from_dict(payload["history"]),
+        provenance=None if provenance is None else Provenance(**provenance),
+        data_hash=payload["data_hash"],
+        notes=tuple(payload["notes"]),
+    )

@@ -1,0 +1,1 @@
+"""Whether coverage is what it should be, over many repeated trials."""
