@@ -36,8 +36,8 @@ from rag_confidence import (
     split_history,
 )
 from rag_confidence.conformal.proportion import Proportion, proportion_of
-from rag_confidence.conformal.risk import fit_risk_gate
-from rag_confidence.conformal.risk_gate import RiskGate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
+from rag_confidence.conformal.risk.fitted import RiskGate
 
 SHARES = {"model": 0.25, "gate": 0.5, "evaluation": 0.25}
 SHOWN_TRAPS = 3

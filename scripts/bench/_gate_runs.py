@@ -11,7 +11,7 @@ from _methods import LEVEL, Method, Rates, rates
 from numpy.typing import NDArray
 
 from rag_confidence.conformal.bands import covered_pmf
-from rag_confidence.conformal.coverage_report import ClassCounts, ClassCoverage, class_coverage
+from rag_confidence.conformal.validation.report import ClassCounts, ClassCoverage, class_coverage
 from rag_confidence.synthetic import KINDS, LabelledScores, accepted_above
 
 Split = tuple[LabelledScores, LabelledScores]

@@ -12,8 +12,8 @@ from _methods import ALPHA, DELTA, MARGINAL, RISK_DELTA, methods
 from _strata import LEAST, STRATA, Pool
 from _tables import Cell, Check, Section, Table
 
-from rag_confidence.conformal.draws import random_splits
 from rag_confidence.conformal.separation import auroc
+from rag_confidence.conformal.validation.draws import random_splits
 from rag_confidence.synthetic import LabelledScores, rag_benchmark
 
 FIRST_SEED = 42

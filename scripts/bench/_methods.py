@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_confidence.conformal.gate import fit_conformal_gate
+from rag_confidence.conformal.gate.fit import fit_conformal_gate
 from rag_confidence.conformal.quantile import conformal_rank, pac_rank
-from rag_confidence.conformal.risk import fit_risk_gate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
 from rag_confidence.synthetic import LabelledScores
 
 Mask = NDArray[np.bool_]

@@ -20,10 +20,10 @@ from time import perf_counter
 import numpy as np
 from _bench import table, us
 
-from rag_confidence.conformal.betting import grow, open_capital
-from rag_confidence.conformal.drift import DriftMonitor
-from rag_confidence.conformal.rank_bets import BETS, bet_factors
-from rag_confidence.conformal.risk_monitor import RiskMonitor
+from rag_confidence.conformal.monitor.betting import grow, open_capital
+from rag_confidence.conformal.monitor.drift import DriftMonitor
+from rag_confidence.conformal.monitor.rank_bets import BETS, bet_factors
+from rag_confidence.conformal.monitor.risk_monitor import RiskMonitor
 
 Scores = np.ndarray
 CLAIM = Fraction(1, 100)

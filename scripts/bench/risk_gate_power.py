@@ -25,7 +25,7 @@ from _bench import table
 from numpy.typing import NDArray
 
 from rag_confidence.conformal.binomial import tail_within
-from rag_confidence.conformal.risk import fit_risk_gate
+from rag_confidence.conformal.risk.fit import fit_risk_gate
 from rag_confidence.errors import SmallCalibrationWarning, WeakSeparationWarning
 from rag_confidence.synthetic import draw_rag_rows
 
