@@ -129,3 +129,11 @@ def decode_floats(values: Iterable[float]) -> FloatArray:
     array = np.array([float(value) for value in values], dtype=np.float64)
     array.flags.writeable = False
     return array
+
+
+def decode_ascending(values: Iterable[float]) -> FloatArray:
+    """`decode_floats` of finite numbers that never fall; ValueError for others."""
+    array = decode_floats(values)
+    if not np.isfinite(array).all() or (array[1:] < array[:-1]).any():
+        raise ValueError("scores that are not in ascending order")
+    return array

@@ -56,6 +56,21 @@ class GatePrediction:
     group: GroupName | None
     guarantee: Guarantee
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; the decision in capitals."""
+        kept = self.prediction_set
+        return {
+            "score": self.score,
+            "decision": self.decision.name,
+            "prediction_set": None if kept is None else [*kept],
+            "p_value_0": self.p_value_0,
+            "p_value_1": self.p_value_1,
+            "margin_to_threshold": self.margin_to_threshold,
+            "reason_code": self.reason_code.value,
+            "group": self.group,
+            "guarantee": self.guarantee.to_dict(),
+        }
+
 
 class Gate(Protocol):
     """What `score(gate=...)` needs of a gate."""

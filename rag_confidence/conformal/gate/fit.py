@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import (
     GroupName,
-    check_aligned,
-    check_fractions,
     check_groups,
-    check_labels,
-    check_scores,
     check_two_classes,
 )
 from rag_confidence._options import check_choice, check_flag, check_number, check_text
@@ -27,7 +21,7 @@ from rag_confidence.conformal.gate.guarantee import History, check_collected, ch
 from rag_confidence.conformal.gate.loose import check_decider
 from rag_confidence.conformal.gate.refusal import AUROC_FLOOR, tell
 from rag_confidence.conformal.gate.table import CellTable, SmallGroups
-from rag_confidence.conformal.new_scores import RAW_CURE, Scale, ScoreKind
+from rag_confidence.conformal.new_scores import Scale, ScoreKind, check_calibration
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.conformal.rows import Fitted, Rows, plain_names, refuse_overlap, rows_of
@@ -150,7 +144,9 @@ def fit_conformal_gate(
     check_text("labeling_source", labeling_source)
     strict = check_flag("strict", strict)
     floor = check_number("auroc_floor", auroc_floor, 0.0, 1.0, f"{AUROC_FLOOR:g} is the default.")
-    values, sufficient = _checked(scores, labels, score_kind, groups, row_ids, clusters)
+    columns = {"groups": groups, "row_ids": row_ids, "clusters": clusters}
+    values, sufficient = check_calibration(scores, labels, score_kind, **columns)
+    check_two_classes(sufficient)
     history = History(
         collected=check_collected(collected),
         labeling_source=labeling_source,
@@ -174,7 +170,6 @@ def fit_conformal_gate(
         auroc_high=high,
         provenance=made,
         rows=rows,
-        data_hash=_hashed(values, sufficient),
         auroc_floor=floor,
     )
     tell(gate.shortage_note, gate.separation_note, strict=strict)
@@ -186,18 +181,6 @@ def _levels(alpha: Level, alpha_reject: Level | None, guarantee: GuaranteeKind, 
     accept, chance = as_level(alpha), as_level(delta, "delta")
     reject = accept if alpha_reject is None else as_level(alpha_reject, "alpha_reject")
     return Levels(accept, reject, chance if guarantee == "pac" else None)
-
-
-def _checked(
-    scores: ArrayLike, labels: ArrayLike, score_kind: ScoreKind, *columns: Any
-) -> tuple[FloatArray, Mask]:
-    names = ("groups", "row_ids", "clusters")
-    check_aligned(scores=scores, labels=labels, **dict(zip(names, columns, strict=True)))
-    values, sufficient = check_scores("scores", scores), check_labels("labels", labels)
-    check_two_classes(sufficient)
-    if score_kind == "fraction":
-        check_fractions("scores", values, RAW_CURE)
-    return values, sufficient
 
 
 def _table(
@@ -221,13 +204,6 @@ def _table(
         return CellTable(cells[0], (), small_groups)
     whole = Cell.of(None, *class_scores(values, sufficient, units), levels)
     return CellTable(whole, tuple(cells), small_groups)
-
-
-def _hashed(values: FloatArray, sufficient: Mask) -> str:
-    """SHA-256 of scores and labels in the order given."""
-    found = hashlib.sha256(np.ascontiguousarray(values).data)
-    found.update(np.packbits(sufficient).tobytes())
-    return found.hexdigest()
 
 
 def predict_one(score: float, gate: Gate, group: GroupName | None = None) -> GatePrediction:

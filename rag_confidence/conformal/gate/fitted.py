@@ -59,8 +59,6 @@ class ConformalGate:
         How the calibration scores were made.
     rows : Rows
         The rows it was fitted on.
-    data_hash : str
-        SHA-256 of the calibration scores and labels.
     auroc_floor : float
         Lower end of the interval of the AUROC below which the fit warns.
     """
@@ -75,7 +73,6 @@ class ConformalGate:
     auroc_high: float
     provenance: Provenance | None
     rows: Rows
-    data_hash: str
     auroc_floor: float
 
     def __repr__(self) -> str:
@@ -115,6 +112,11 @@ class ConformalGate:
     def n1(self) -> int:
         """Sufficient rows (with clusters: queries that have one)."""
         return self.table.whole.n1
+
+    @property
+    def data_hash(self) -> str:
+        """SHA-256 of the calibration scores and labels, in whatever order they came."""
+        return self.rows.data_hash
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -226,6 +226,8 @@ def _not_claimed(levels: Levels, history: History, *, pooled: bool) -> tuple[str
         found.append(
             "That several tries at one question stay within the bound together (see alpha_for_attempt)."
         )
+    else:
+        found.append("A share of single rows: queries count, each once, however many rows they have.")
     if levels.delta is None:
         found.append(
             "That this one calibration set keeps the bound: its own rate may lie above, and equals the "
@@ -278,7 +280,7 @@ def _sentence(cell: Cell, levels: Levels, history: History, *, group: GroupName 
     many = "of all groups together " if pooled else ("" if group is None else f"of the group {group!r} ")
     parts = [
         f"If new retrievals {many}are like the {cell.n0} insufficient and {cell.n1} sufficient ones that "
-        f"were labelled ({_alike(levels)}; {_source(history)}), {' and '.join(claims)}, {over}."
+        f"were labelled ({_alike(levels)}; {origin(history)}), {' and '.join(claims)}, {over}."
     ]
     if math.isinf(cell.q0) or math.isinf(cell.t1):
         word = "accepted" if math.isinf(cell.q0) else "rejected"
@@ -304,7 +306,8 @@ def percent(level: Any) -> str:
     return f"{100.0 * float(level):.6g} %"
 
 
-def _source(history: History) -> str:
+def origin(history: History) -> str:
+    """By whom and when a calibration set was labelled."""
     by = "by a source that is not recorded"
     if history.labeling_source is not None:
         by = f"by {history.labeling_source}"

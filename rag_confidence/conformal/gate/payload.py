@@ -7,7 +7,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, get_args
 
-from rag_confidence._artefact import decode_floats, encode_float, encode_floats
+from rag_confidence._artefact import decode_ascending, encode_float, encode_floats
 from rag_confidence._options import check_choice
 from rag_confidence._predictions import OnConflict
 from rag_confidence._types import Provenance
@@ -94,14 +94,14 @@ def _fields(payload: Mapping[str, Any]) -> dict[str, Any]:
         "rows": Rows(hashes, whole.scores0, whole.scores1, scale.precision)
         if rows is None
         else Rows.from_dict(rows),
-        "data_hash": payload["data_hash"],
         "auroc_floor": payload["auroc_floor"],
     }
 
 
 def _read_cell(plain: Mapping[str, Any], levels: Levels) -> Cell:
     """The thresholds are written for people; those in use follow from the scores again."""
-    cell = Cell.of(plain["group"], decode_floats(plain["scores0"]), decode_floats(plain["scores1"]), levels)
+    scores = decode_ascending(plain["scores0"]), decode_ascending(plain["scores1"])
+    cell = Cell.of(plain["group"], *scores, levels)
     if [encode_float(cell.q0), encode_float(cell.t1)] != [plain["q0"], plain["t1"]]:
         raise ValueError("thresholds that do not follow from the scores")
     return cell

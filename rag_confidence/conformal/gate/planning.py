@@ -232,11 +232,12 @@ def _sentence(
     clean: int | None,
 ) -> str:
     words = ("insufficient", "sufficient")
+    alike = classes[0].alpha == classes[1].alpha
     parts = [
-        f"At level {one.alpha:g} the {words[one.label]} class needs {one.n_finite} rows for any decision, "
-        f"{one.n_pac} for a pac gate at delta {float(chance):g}, and {one.n_close} for a rate that stays "
-        f"below {one.alpha + float(slack):g} with probability {1 - float(chance):g}."
-        for one in classes
+        f"At level {one.alpha:g} {'each' if alike else f'the {words[one.label]}'} class needs {one.n_finite} "
+        f"rows for any decision, {one.n_pac} for a pac gate at delta {float(chance):g}, and {one.n_close} "
+        f"for a rate that stays below {one.alpha + float(slack):g} with probability {1 - float(chance):g}."
+        for one in (classes[:1] if alike else classes)
     ]
     if rows is not None:
         parts.append(f"Label about {rows['finite']}, {rows['pac']} or {rows['close']} rows in all.")

@@ -7,7 +7,7 @@ import warnings
 from fractions import Fraction
 
 from rag_confidence._types import Guarantee
-from rag_confidence.conformal.gate.guarantee import History, percent
+from rag_confidence.conformal.gate.guarantee import History, origin, percent
 from rag_confidence.conformal.quantile import least_rank
 from rag_confidence.errors import CalibrationRefused
 
@@ -29,9 +29,9 @@ def joint_guarantee(level: Fraction, n: int, checks: int, history: History, *, r
     if ranked:
         assumption += ", and the traffic that fixed the ranks holds none of either"
     sentence = (
-        f"If new good calls are like the {n} that the threshold rests on (exchangeable; {_origin(history)}), "
-        f"at most {percent(level)} of them are abstained on, by all {checks} checks together, on average "
-        "over calibration sets. How many bad calls are accepted is not bounded."
+        f"If new good calls are like the {n} that the threshold rests on (exchangeable; judged good "
+        f"{origin(history)}), at most {percent(level)} of them are abstained on, by all {checks} checks "
+        "together, on average over calibration sets. How many bad calls are accepted is not bounded."
     )
     return _guarantee(level, n, history, assumption=assumption, sentence=sentence)
 
@@ -39,10 +39,10 @@ def joint_guarantee(level: Fraction, n: int, checks: int, history: History, *, r
 def bonferroni_guarantee(level: Fraction, n: int, checks: int, history: History) -> Guarantee:
     """The same bound from K thresholds with alpha / K each, by the union of K events."""
     sentence = (
-        f"If new good calls are like the {n} that the thresholds rest on (exchangeable; {_origin(history)}), "
-        f"at most {percent(level / checks)} of them fail each of the {checks} checks and so at most "
-        f"{percent(level)} are abstained on, on average over calibration sets. How many bad calls are "
-        "accepted is not bounded."
+        f"If new good calls are like the {n} that the thresholds rest on (exchangeable; judged good "
+        f"{origin(history)}), at most {percent(level / checks)} of them fail each of the {checks} checks and "
+        f"so at most {percent(level)} are abstained on, on average over calibration sets. How many bad "
+        "calls are accepted is not bounded."
     )
     assumption = f"new good calls are exchangeable with the {n} good calls of the calibration set"
     return _guarantee(level, n, history, assumption=assumption, sentence=sentence)
@@ -54,7 +54,7 @@ def naive_guarantee(level: Fraction, n: int, checks: int, history: History) -> G
     sentence = (
         f"No bound of {percent(level)} is claimed for the decision: each of the {checks} checks alone fails "
         f"at most {percent(level)} of good calls, so together they may abstain on up to {together} of them. "
-        f"The thresholds rest on {n} good calls ({_origin(history)})."
+        f"The thresholds rest on {n} good calls (judged good {origin(history)})."
     )
     return no_guarantee(level, n, history, sentence)
 
@@ -115,11 +115,3 @@ def _guarantee(
         not_claimed=NOT_CLAIMED if holds else (_NOTHING, *NOT_CLAIMED),
         sentence=sentence,
     )
-
-
-def _origin(history: History) -> str:
-    by = f"judged good by {history.labeling_source or 'a source that is not recorded'}"
-    if history.collected is None:
-        return f"{by}, on days that are not recorded"
-    first, last = history.collected
-    return f"{by}, on {first}" if first == last else f"{by}, from {first} to {last}"

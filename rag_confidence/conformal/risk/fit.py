@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_confidence._history import check_aligned, check_fractions, check_labels, check_scores
 from rag_confidence._options import check_choice, check_flag, check_text
-from rag_confidence._types import FloatArray, Mask, Provenance
+from rag_confidence._types import Provenance
 from rag_confidence.conformal.gate.guarantee import History, check_collected, check_negatives
 from rag_confidence.conformal.gate.refusal import tell
-from rag_confidence.conformal.new_scores import RAW_CURE, Scale, ScoreKind
+from rag_confidence.conformal.new_scores import Scale, ScoreKind, check_calibration
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.conformal.risk.certificate import certify
@@ -143,7 +140,7 @@ def fit_risk_gate(
     check_choice("score_kind", score_kind, get_args(ScoreKind))
     check_text("labeling_source", labeling_source)
     strict = check_flag("strict", strict)
-    values, sufficient = _checked(scores, labels, score_kind, row_ids)
+    values, sufficient = check_calibration(scores, labels, score_kind, row_ids=row_ids)
     rows = rows_of(values, sufficient, row_ids)
     refuse_overlap(rows, disjoint_from)
     origin = check_provenance(provenance)
@@ -165,23 +162,5 @@ def fit_risk_gate(
         scale=Scale.of(score_kind, values),
         history=history,
         provenance=origin,
-        data_hash=_hashed(values, sufficient),
         notes=tuple(note for note in (small, many) if note),
     )
-
-
-def _checked(
-    scores: ArrayLike, labels: ArrayLike, score_kind: ScoreKind, row_ids: Any
-) -> tuple[FloatArray, Mask]:
-    check_aligned(scores=scores, labels=labels, row_ids=row_ids)
-    values, sufficient = check_scores("scores", scores), check_labels("labels", labels)
-    if score_kind == "fraction":
-        check_fractions("scores", values, RAW_CURE)
-    return values, sufficient
-
-
-def _hashed(values: FloatArray, sufficient: Mask) -> str:
-    """SHA-256 of scores and labels in the order given."""
-    found = hashlib.sha256(values.tobytes())
-    found.update(np.packbits(sufficient).tobytes())
-    return found.hexdigest()

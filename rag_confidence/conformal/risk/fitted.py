@@ -52,8 +52,6 @@ class RiskGate:
         Dates, labelling source and kinds of negatives.
     provenance : Provenance or None
         How the calibration scores were made.
-    data_hash : str
-        SHA-256 of the calibration scores and labels.
     notes : tuple of str
         What the fit warned of.
     """
@@ -66,7 +64,6 @@ class RiskGate:
     scale: Scale
     history: History
     provenance: Provenance | None
-    data_hash: str
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -74,6 +71,11 @@ class RiskGate:
         if self.certified:
             found = f"accepts above {self.threshold:g}, {self.errors} errors in {self.accepted} of {self.n}"
         return f"RiskGate({self.method} at target_risk={self.target_risk:g}, delta={self.delta:g}: {found})"
+
+    @property
+    def data_hash(self) -> str:
+        """SHA-256 of the calibration scores and labels, in whatever order they came."""
+        return self.rows.data_hash
 
     @property
     def certified(self) -> bool:
@@ -296,7 +298,6 @@ class RiskGate:
             "scale": asdict(self.scale),
             "history": self.history.to_dict(),
             "provenance": None if self.provenance is None else self.provenance.to_dict(),
-            "data_hash": self.data_hash,
             "notes": [*self.notes],
         }
 
@@ -344,6 +345,5 @@ def _rebuilt(payload: Mapping[str, Any]) -> RiskGate:
         scale=Scale(**payload["scale"]),
         history=History.from_dict(payload["history"]),
         provenance=None if provenance is None else Provenance(**provenance),
-        data_hash=payload["data_hash"],
         notes=tuple(payload["notes"]),
     )
