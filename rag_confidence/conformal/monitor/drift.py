@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 from rag_confidence import _artefact
 from rag_confidence._history import check_scores, real_vector
 from rag_confidence._options import check_integer
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, Provenance
 from rag_confidence.conformal.monitor.betting import as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.monitor.rank_bets import BETS, Change, bet_factors, leading_change
 from rag_confidence.conformal.monitor.ranked import SmoothedRanks
+from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level
 from rag_confidence.errors import ArtefactError
 
@@ -86,6 +87,8 @@ class DriftMonitor:
         Largest probability, in (0, 1), that the alarm ever rings although nothing drifts.
     seed : int, keyword-only
         Of the draws that break ties.
+    provenance : Provenance or mapping, optional
+        How the scores are made (`MetricsBatch.provenance`); kept and saved, for whoever reads it back.
 
     Raises
     ------
@@ -122,10 +125,18 @@ class DriftMonitor:
     (True, 'higher')
     """
 
-    def __init__(self, reference: ArrayLike = (), *, false_alarm_rate: Level = 0.01, seed: int = 0) -> None:
+    def __init__(
+        self,
+        reference: ArrayLike = (),
+        *,
+        false_alarm_rate: Level = 0.01,
+        seed: int = 0,
+        provenance: Provenance | Mapping[str, str | None] | None = None,
+    ) -> None:
         self._rate = as_rate(false_alarm_rate)
         self._ranks = SmoothedRanks(_any_scores("reference", reference), check_integer("seed", seed, 0))
         self._n_reference = len(self._ranks)
+        self.provenance = check_provenance(provenance)
         self._capital = open_capital(len(BETS), self._rate)
         self._p_value: float | None = None
         self._change: Change | None = None
@@ -228,6 +239,7 @@ class DriftMonitor:
             return {
                 "false_alarm_rate": str(self._rate),
                 "n_reference": self._n_reference,
+                "provenance": None if self.provenance is None else self.provenance.to_dict(),
                 "ranks": self._ranks.to_dict(),
                 "bets": [[*bet] for bet in BETS],
                 "capital": self._capital.to_dict(),
@@ -238,7 +250,7 @@ class DriftMonitor:
     @classmethod
     def _restored(cls, name: str, payload: Mapping[str, Any]) -> DriftMonitor:
         try:
-            monitor = cls(false_alarm_rate=payload["false_alarm_rate"])
+            monitor = cls(false_alarm_rate=payload["false_alarm_rate"], provenance=payload["provenance"])
             monitor._n_reference = int(payload["n_reference"])
             monitor._ranks = SmoothedRanks.from_dict(payload["ranks"])
             monitor._capital = restored_capital(payload, [[*bet] for bet in BETS])

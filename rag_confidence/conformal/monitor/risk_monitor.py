@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 from rag_confidence import _artefact
 from rag_confidence._history import check_labels
 from rag_confidence._options import check_text
+from rag_confidence._types import Provenance
 from rag_confidence.conformal.monitor.betting import as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.monitor.risk_interval import risk_interval
+from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.errors import ArtefactError
 
@@ -98,6 +100,9 @@ class RiskMonitor:
     event : str, optional, keyword-only
         The bad event in words, for the sentence.
 
+    provenance : Provenance or mapping, optional
+        How the watched decisions are made; kept and saved, for whoever reads it back.
+
     Raises
     ------
     TypeError, ValueError
@@ -133,11 +138,19 @@ class RiskMonitor:
     10
     """
 
-    def __init__(self, target: Level, *, false_alarm_rate: Level = 0.05, event: str | None = None) -> None:
+    def __init__(
+        self,
+        target: Level,
+        *,
+        false_alarm_rate: Level = 0.05,
+        event: str | None = None,
+        provenance: Provenance | Mapping[str, str | None] | None = None,
+    ) -> None:
         self._target = as_level(target, "target")
         self._rate = as_rate(false_alarm_rate)
         check_text("event", event)
         self._event = event
+        self.provenance = check_provenance(provenance)
         self._lock = Lock()
         self._capital = open_capital(len(ODDS_RATIOS), self._rate)
         self._n_bad = 0
@@ -235,6 +248,7 @@ class RiskMonitor:
                 "target": str(self._target),
                 "false_alarm_rate": str(self._rate),
                 "event": self._event,
+                "provenance": None if self.provenance is None else self.provenance.to_dict(),
                 "n_bad": self._n_bad,
                 "bets": [*ODDS_RATIOS],
                 "capital": self._capital.to_dict(),
@@ -244,7 +258,10 @@ class RiskMonitor:
     def _restored(cls, name: str, payload: Mapping[str, Any]) -> RiskMonitor:
         try:
             monitor = cls(
-                payload["target"], false_alarm_rate=payload["false_alarm_rate"], event=payload["event"]
+                payload["target"],
+                false_alarm_rate=payload["false_alarm_rate"],
+                event=payload["event"],
+                provenance=payload["provenance"],
             )
             monitor._n_bad = int(payload["n_bad"])
             monitor._capital = restored_capital(payload, [*ODDS_RATIOS])

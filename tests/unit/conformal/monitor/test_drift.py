@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from refusals import Kinds, refuse
 
 from rag_confidence import _artefact
+from rag_confidence._types import Provenance
 from rag_confidence.conformal.monitor.drift import DriftMonitor
 from rag_confidence.errors import ArtefactError
 
@@ -389,3 +390,10 @@ def test_threads_share_a_monitor() -> None:
         states = list(pool.map(monitor.update, [0.5] * 400))
     assert sorted(state.n_seen for state in states) == list(range(1, 401))
     assert monitor.state.n_seen == 400
+
+
+def test_the_origin_of_the_scores_is_kept() -> None:
+    """How the scores are made is part of what is saved."""
+    monitor = DriftMonitor([0.1, 0.2], provenance={"policy": "p", "embedder": "e"})
+    again = DriftMonitor.from_dict(monitor.to_dict())
+    assert again.provenance == monitor.provenance == Provenance(policy="p", embedder="e")

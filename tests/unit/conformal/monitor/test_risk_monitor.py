@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from refusals import Kinds, refuse
 
 from rag_confidence import _artefact
+from rag_confidence._types import Provenance
 from rag_confidence.conformal.monitor.risk_interval import risk_interval
 from rag_confidence.conformal.monitor.risk_monitor import RiskMonitor, outcome_factors
 from rag_confidence.errors import ArtefactError
@@ -246,3 +247,10 @@ def test_threads_share_a_monitor() -> None:
         states = list(pool.map(monitor.update, [True, False] * 200))
     assert sorted(state.n_seen for state in states) == list(range(1, 401))
     assert monitor.state.n_bad == 200
+
+
+def test_the_origin_of_the_decisions_is_kept() -> None:
+    """How the watched decisions are made is part of what is saved."""
+    monitor = RiskMonitor(0.1, provenance={"policy": "p", "embedder": "e"})
+    again = RiskMonitor.from_dict(monitor.to_dict())
+    assert again.provenance == monitor.provenance == Provenance(policy="p", embedder="e")
