@@ -213,7 +213,8 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
 
     References
     ----------
-    Vovk (2012), Conditional validity of inductive conformal predictors, Proposition 2a.
+    Wilks (1941), Determination of sample sizes for setting tolerance limits; Vovk (2012), Conditional
+    validity of inductive conformal predictors, section 3.
 
     Examples
     --------

@@ -153,7 +153,8 @@ LOOP_REASON = (
 _GATE_REASONS: dict[ReasonCode, str] = {
     ReasonCode.GATE_ACCEPT: "The evidence passes the gate: score {p.score:.3f}{above}.",
     ReasonCode.GATE_REJECT: (
-        "The evidence fails the gate: score {p.score:.3f} is lower than sufficient evidence scores{below}."
+        "The evidence fails the gate: score {p.score:.3f} is lower than that of nearly all sufficient "
+        "evidence seen before{below}."
     ),
     ReasonCode.GATE_AMBIGUOUS: (
         "The evidence is ambiguous: score {p.score:.3f} is no surprise for insufficient evidence{below}."
@@ -186,7 +187,7 @@ def gate_reason(gated: GatePrediction) -> str:
     """The sentence for a decision of the gate."""
     margin = gated.margin_to_threshold
     above = "" if margin is None else f", {margin:.3f} above its threshold"
-    below = "" if margin is None or margin > 0 else f", {-margin:.3f} below the threshold"
+    below = "" if margin is None or margin > 0 else f", {-margin:.3f} below where it accepts"
     sentence = _GATE_REASONS[gated.reason_code]
     if gated.prediction_set is None:
         sentence = _RISK_REASONS.get(gated.reason_code, sentence)

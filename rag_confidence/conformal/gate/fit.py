@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import (
@@ -82,7 +83,8 @@ def fit_conformal_gate(
         A name for each row, none twice; only hashes are kept.
     clusters : sequence, shape (n,), optional
         Rows of one cluster (the tries at one query) depend on each other. Only the strangest row of each
-        class in a cluster is used, and the bound then holds for all rows of a new cluster at once.
+        class in a cluster is used, and the bound then holds for all rows of a new cluster at once. With
+        groups, a cluster must lie within one.
     negatives : sequence of str, shape (n,), or mapping, optional
         Kinds of insufficient rows: "topic_gap", "ranking_failure", "near_miss", "unknown"; or their counts.
     collected : str, date or pair of them, optional
@@ -129,7 +131,7 @@ def fit_conformal_gate(
     References
     ----------
     Vovk, Gammerman and Shafer (2005), Algorithmic Learning in a Random World, section 4.5; Vovk (2012),
-    Conditional validity of inductive conformal predictors, section 3.
+    Conditional validity of inductive conformal predictors, section 4.
 
     Examples
     --------
@@ -196,6 +198,8 @@ def _table(
         return CellTable(Cell.of(None, rows.scores0, rows.scores1, levels), (), small_groups)
     names = None if groups is None else check_groups("groups", groups)
     units = None if clusters is None else plain_names("clusters", clusters)
+    if names is not None and units is not None:
+        _refuse_spanning(names, units)
     cells = []
     for group, at in by_group(names, len(values)):
         own = None if units is None else units[at]
@@ -204,6 +208,17 @@ def _table(
         return CellTable(cells[0], (), small_groups)
     whole = Cell.of(None, *class_scores(values, sufficient, units), levels)
     return CellTable(whole, tuple(cells), small_groups)
+
+
+def _refuse_spanning(groups: np.ndarray[Any, Any], clusters: np.ndarray[Any, Any]) -> None:
+    """A cluster in two groups would have two chances of an error, where one is bounded."""
+    home: dict[Any, GroupName] = {}
+    for group, cluster in zip(groups.tolist(), clusters.tolist(), strict=True):
+        if home.setdefault(cluster, group) != group:
+            raise ValueError(
+                f"`clusters` must lie within one group each; got {cluster!r} in {home[cluster]!r} and "
+                f"{group!r}. Take the group from the query, or leave out one of the two."
+            )
 
 
 def predict_one(score: float, gate: Gate, group: GroupName | None = None) -> GatePrediction:

@@ -150,8 +150,8 @@ def gate_guarantee(
 
     References
     ----------
-    Vovk (2012), Conditional validity of inductive conformal predictors, sections 3 (label-conditional
-    validity) and 4 (training-conditional validity).
+    Vovk (2012), Conditional validity of inductive conformal predictors, sections 3 (training-conditional
+    validity) and 4 (label-conditional validity).
     """
     accepts, rejects = not math.isinf(cell.q0), not math.isinf(cell.t1)
     holds = accepts or rejects
@@ -159,9 +159,11 @@ def gate_guarantee(
     return Guarantee(
         kind=kind,
         holds=holds,
-        event=_event(accepts, rejects, pooled),
+        event=_event(accepts, rejects, clustered=history.clustered, pooled=pooled),
         bound=float(levels.accept if accepts else levels.reject) if holds else None,
-        conditioning=_conditioning(accepts, levels, group, pooled) if holds else "nothing is claimed",
+        conditioning=_conditioning(accepts, levels, history, group=group, pooled=pooled)
+        if holds
+        else "nothing is claimed",
         assumption=_assumption(cell, levels, history, group=group, pooled=pooled),
         alpha=float(levels.accept) if accepts else None,
         alpha_reject=float(levels.reject) if rejects else None,
@@ -172,7 +174,7 @@ def gate_guarantee(
         collected=history.collected,
         labeling_source=history.labeling_source,
         negatives=history.negatives,
-        not_claimed=_not_claimed(levels, history, pooled=pooled) if holds else (_NOTHING,),
+        not_claimed=_not_claimed(levels, history, group=group, pooled=pooled) if holds else (_NOTHING,),
         sentence=_sentence(cell, levels, history, group=group, pooled=pooled),
     )
 
@@ -180,17 +182,24 @@ def gate_guarantee(
 _NOTHING = "Anything: no decision but ABSTAIN is made here."
 _FALSE_ACCEPT = "ACCEPT although the evidence is insufficient"
 _FALSE_REJECT = "REJECT although the evidence is sufficient"
+_OF_ANY_ROW = ", of any row of a query"
 
 
-def _event(accepts: bool, rejects: bool, pooled: bool) -> str:
+def _event(accepts: bool, rejects: bool, *, clustered: bool, pooled: bool) -> str:
     if not (accepts or rejects):
         return "none: every retrieval abstains"
     event = _FALSE_ACCEPT if accepts else _FALSE_REJECT
+    event += _OF_ANY_ROW if clustered else ""
     return f"{event}, by the thresholds of all groups pooled" if pooled else event
 
 
-def _conditioning(accepts: bool, levels: Levels, group: GroupName | None, pooled: bool) -> str:
-    given = "insufficient" if accepts else "sufficient"
+def _conditioning(
+    accepts: bool, levels: Levels, history: History, *, group: GroupName | None, pooled: bool
+) -> str:
+    word = "insufficient" if accepts else "sufficient"
+    given, unit = f"the evidence is {word}", "retrievals"
+    if history.clustered:
+        given, unit = f"the query has a row with {word} evidence", "queries"
     among = "" if group is None else f" of the group {group!r}"
     if pooled:
         among = " of all groups, also those that meet thresholds of their own"
@@ -199,21 +208,26 @@ def _conditioning(accepts: bool, levels: Levels, group: GroupName | None, pooled
         if levels.delta is None
         else f"for all but a share {float(levels.delta):g} of calibration sets"
     )
-    return f"given that the evidence is {given}, among retrievals{among}, {over}"
+    return f"given that {given}, among {unit}{among}, {over}"
 
 
 def _assumption(
     cell: Cell, levels: Levels, history: History, *, group: GroupName | None, pooled: bool
 ) -> str:
     unit = "queries" if history.clustered else "retrievals"
+    kinds = f"{cell.n0} insufficient and {cell.n1} sufficient {unit}"
+    if history.clustered:
+        kinds = f"{cell.n0} queries with insufficient and {cell.n1} with sufficient rows"
     where = "" if group is None else (" of all groups" if pooled else f" of the group {group!r}")
-    rows = f"the {cell.n0} insufficient and {cell.n1} sufficient {unit} of the calibration set"
+    rows = f"the {kinds} of the calibration set"
     if levels.delta is None:
         return f"new {unit}{where} are exchangeable with {rows}, each class by itself"
     return f"new {unit}{where} and {rows} are independent draws of one distribution, each class by itself"
 
 
-def _not_claimed(levels: Levels, history: History, *, pooled: bool) -> tuple[str, ...]:
+def _not_claimed(
+    levels: Levels, history: History, *, group: GroupName | None, pooled: bool
+) -> tuple[str, ...]:
     found = [
         "That few of the accepted retrievals are insufficient: that share also depends on how many "
         "insufficient ones come in (see fit_risk_gate).",
@@ -230,8 +244,12 @@ def _not_claimed(levels: Levels, history: History, *, pooled: bool) -> tuple[str
         found.append("A share of single rows: queries count, each once, however many rows they have.")
     if levels.delta is None:
         found.append(
-            "That this one calibration set keeps the bound: its own rate may lie above, and equals the "
+            "That this one calibration set keeps the bound: its own rate may lie above, and stays within the "
             'bound only on average (see guarantee="pac").'
+        )
+    elif group is not None:
+        found.append(
+            "That all groups and classes are within their bounds at once: delta is for each of them."
         )
     if pooled:
         found += [
@@ -259,42 +277,59 @@ def missing_near_misses(negatives: tuple[tuple[str, int], ...]) -> str | None:
 
 
 def _sentence(cell: Cell, levels: Levels, history: History, *, group: GroupName | None, pooled: bool) -> str:
-    needed = f"{levels.least_n(levels.accept)} insufficient and {levels.least_n(levels.reject)} sufficient"
-    have = f"{cell.n0} and {cell.n1}"
-    if math.isinf(cell.q0) and math.isinf(cell.t1):
+    unit = "queries" if history.clustered else "rows"
+    needed = (
+        f"{levels.least_n(levels.accept)} insufficient and {levels.least_n(levels.reject)} sufficient {unit}"
+    )
+    accepts, rejects = not math.isinf(cell.q0), not math.isinf(cell.t1)
+    if not (accepts or rejects):
         whose = "" if group is None else f" for the group {group!r}"
-        return (
-            f"Nothing is claimed{whose} and every retrieval abstains: {needed} rows are needed, "
-            f"and there are {have}."
-        )
-    claims = []
-    if not math.isinf(cell.q0):
-        claims.append(f"at most {percent(levels.accept)} of those with insufficient evidence are accepted")
-    if not math.isinf(cell.t1):
-        claims.append(f"at most {percent(levels.reject)} of those with sufficient evidence are rejected")
+        have = f"there are {cell.n0} and {cell.n1}"
+        return f"Nothing is claimed{whose} and every retrieval abstains: {needed} are needed, and {have}."
     over = (
         "on average over calibration sets"
         if levels.delta is None
         else f"each with probability {percent(1 - levels.delta)} over the calibration set"
     )
     many = "of all groups together " if pooled else ("" if group is None else f"of the group {group!r} ")
-    parts = [
-        f"If new retrievals {many}are like the {cell.n0} insufficient and {cell.n1} sufficient ones that "
-        f"were labelled ({_alike(levels)}; {origin(history)}), {' and '.join(claims)}, {over}."
-    ]
-    if math.isinf(cell.q0) or math.isinf(cell.t1):
-        word = "accepted" if math.isinf(cell.q0) else "rejected"
-        parts.append(f"None is {word}: {needed} rows are needed.")
+    claims = " and ".join(_claims(levels, history, accepts=accepts, rejects=rejects))
+    like = f"{_labelled(cell, many, history)} ({_alike(levels)}; {origin(history)})"
+    parts = [f"If {like}, {claims}, {over}."]
+    if not (accepts and rejects):
+        parts.append(f"None is {'rejected' if accepts else 'accepted'}: {needed} are needed.")
     if pooled:
         parts.append(
             f"This counts only what the pooled thresholds decide; the group {group!r} has too few rows for a "
             "bound of its own."
         )
-    if history.clustered:
-        parts.append("This holds for all rows of a query at once.")
     if not dict(history.negatives).get("near_miss"):
         parts.append("Near misses are not known to be among the insufficient ones.")
     return " ".join(parts)
+
+
+def _labelled(cell: Cell, many: str, history: History) -> str:
+    if history.clustered:
+        return (
+            f"new queries {many}are like the {cell.n0} with insufficient and {cell.n1} with sufficient rows "
+            "that were labelled"
+        )
+    return (
+        f"new retrievals {many}are like the {cell.n0} insufficient and {cell.n1} sufficient ones that were "
+        "labelled"
+    )
+
+
+def _claims(levels: Levels, history: History, *, accepts: bool, rejects: bool) -> list[str]:
+    found = []
+    for made, level, kind, done in (
+        (accepts, levels.accept, "insufficient", "accepted"),
+        (rejects, levels.reject, "sufficient", "rejected"),
+    ):
+        if made and history.clustered:
+            found.append(f"in at most {percent(level)} of those with an {kind} row any such row is {done}")
+        elif made:
+            found.append(f"at most {percent(level)} of those with {kind} evidence are {done}")
+    return [claim.replace("an sufficient", "a sufficient") for claim in found]
 
 
 def _alike(levels: Levels) -> str:

@@ -62,7 +62,7 @@ class CalibrationPlan:
         Rows to label in all for "finite", "pac" and "close", when a share `prevalence` of them is
         sufficient: as many as give both classes their rows on average.
     accepted_without_error : int or None
-        Fewest accepted rows, none of them insufficient, that certify `target_risk`.
+        Fewest accepted rows, none of them insufficient, that certify `target_risk` with the whole of delta.
     sentence : str
         The same in words.
     """
@@ -132,14 +132,15 @@ def plan(
     (9, 29, 110)
     """
     count = check_integer("attempts", attempts, 1)
-    chance, slack = as_level(delta, "delta") / count, as_level(tolerance, "tolerance")
+    session, slack = as_level(delta, "delta"), as_level(tolerance, "tolerance")
+    chance = session / count
     accept = alpha_for_attempt(alpha, 1, count)
     reject = accept if alpha_reject is None else as_level(alpha_reject, "alpha_reject") / count
     classes = [_class_plan(0, accept, chance, slack), _class_plan(1, reject, chance, slack)]
     share = None if prevalence is None else as_level(prevalence, "prevalence")
     risk = None if target_risk is None else as_level(target_risk, "target_risk")
     rows = None if share is None else _rows(classes[0], classes[1], share)
-    clean = None if risk is None else Levels(risk, risk, chance).least_n(risk)
+    clean = None if risk is None else Levels(risk, risk, session).least_n(risk)
     return CalibrationPlan(
         insufficient=classes[0],
         sufficient=classes[1],

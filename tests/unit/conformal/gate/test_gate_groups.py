@@ -375,3 +375,33 @@ def test_clusters_are_one_for_each_row(clusters: Any) -> None:
         r"^`clusters(\[\d\])?` must ",
         lambda: fitted([0.1, 0.2], [0, 1], clusters=clusters),
     )
+
+
+def test_a_cluster_lies_within_one_group() -> None:
+    """A query in two groups would have two chances of a false ACCEPT where one is bounded: it is refused."""
+    scores, labels, groups = rows({"a": 30, "b": 30})
+    clusters = [f"q{i}" for i in range(len(scores))]
+    fitted(scores, labels, groups=groups, clusters=clusters)
+    spanning = ["q0"] * len(scores)
+    refuse(
+        ValueError,
+        "^`clusters` must lie within one group",
+        lambda: fitted(scores, labels, groups=groups, clusters=spanning),
+    )
+
+
+def test_a_clustered_gate_speaks_of_queries() -> None:
+    """One number a query is bounded, so event, condition and sentence count queries and not rows."""
+    scores, labels, _ = rows({"a": 40})
+    stated = fitted(scores, labels, clusters=[i // 2 for i in range(len(scores))]).guarantee
+    assert "any row of a query" in stated.event
+    assert "the query has a row" in stated.conditioning
+    assert "of those with an insufficient row any such row is accepted" in stated.sentence
+    assert any("single rows" in claim for claim in stated.not_claimed)
+
+
+def test_delta_is_for_each_group_by_itself() -> None:
+    """A pac gate with groups says that its delta is not for all of them at once."""
+    scores, labels, groups = rows({"a": 60, "b": 60})
+    gate = fitted(scores, labels, groups=groups, guarantee="pac", delta=0.1)
+    assert any("all groups and classes" in claim for claim in gate.guarantee_of("a").not_claimed)
