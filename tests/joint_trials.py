@@ -20,7 +20,7 @@ class Fitted(Protocol):
     """Any gate over several checks."""
 
     def predict(self, rows: Any) -> Any:
-        """Columns with a mask `accepted`."""
+        """Columns with a mask `accepted`, and the threshold."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,22 @@ Method: TypeAlias = Callable[[Trial], Fitted]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Good calls accepted and bad calls not, one count a trial."""
+    """Good calls accepted and bad calls not, one count a trial, and whether its threshold is finite."""
 
     good_accepted: NDArray[np.int64]
     bad_stopped: NDArray[np.int64]
+    certified: NDArray[np.bool_]
     sizes: Sizes
 
     @property
     def coverage(self) -> float:
         """Share of all good calls accepted."""
         return float(self.good_accepted.mean() / self.sizes.test)
+
+    @property
+    def bounded_coverage(self) -> float:
+        """One minus the share of good calls that a finite threshold abstains on: what the bound is about."""
+        return float(np.where(self.certified, self.good_accepted, self.sizes.test).mean() / self.sizes.test)
 
     @property
     def rejection(self) -> float:
@@ -94,15 +100,27 @@ def trials_of(rho: float, sizes: Sizes, seed: int = 0) -> list[Trial]:
     ]
 
 
+def with_failures(trials: list[Trial], rate: float, seed: int = 0) -> list[Trial]:
+    """The same trials with checks that now and then fail to run, which counts as +inf."""
+    rng = np.random.default_rng([0x902, seed])
+
+    def failing(part: Array) -> Array:
+        return np.where(rng.random(part.shape) < rate, np.inf, part)
+
+    return [Trial(*map(failing, (t.calibration, t.traffic, t.good, t.bad))) for t in trials]
+
+
 def run(trials: list[Trial], methods: Mapping[str, Method], sizes: Sizes) -> dict[str, Outcome]:
     """What each method does on the same trials."""
     found = {}
     for name, fit in methods.items():
         gates = [fit(trial) for trial in trials]
         pairs = list(zip(gates, trials, strict=True))
-        good = [np.count_nonzero(gate.predict(trial.good).accepted) for gate, trial in pairs]
+        on_good = [gate.predict(trial.good) for gate, trial in pairs]
+        good = [np.count_nonzero(decisions.accepted) for decisions in on_good]
         bad = [np.count_nonzero(~gate.predict(trial.bad).accepted) for gate, trial in pairs]
-        found[name] = Outcome(np.array(good), np.array(bad), sizes)
+        certified = np.isfinite([decisions.threshold for decisions in on_good])
+        found[name] = Outcome(np.array(good), np.array(bad), certified, sizes)
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
-from joint_trials import Fitted, Outcome, Sizes, Trial, mean_band, run, trials_of
+from joint_trials import Fitted, Outcome, Sizes, Trial, mean_band, run, trials_of, with_failures
 
 from rag_confidence.conformal.joint.checks import fit_naive_checks
 from rag_confidence.conformal.joint.fit import fit_joint_gate
 from rag_confidence.conformal.joint.traffic import TrafficRanks, fit_traffic
+from rag_confidence.errors import SmallCalibrationWarning
 
 SIZES = Sizes(trials=100)
 
@@ -72,6 +75,31 @@ def test_ranks_among_the_calibration_rows_fail_the_band() -> None:
     sizes = Sizes(n=20, test=200, trials=200)
     low, _ = mean_band(20, "0.1", sizes)
     assert one(RankedAmongItself, trials_of(0.0, sizes), sizes).coverage < low - 0.01
+
+
+def test_near_copies_of_the_calibration_rows_fail_the_band() -> None:
+    """Retries in the traffic, the same calls with other last digits, are not refused and break the bound."""
+
+    def beside_retries(trial: Trial) -> Fitted:
+        rng = np.random.default_rng([0x906, 0])
+        retries = trial.calibration + 1e-6 * rng.standard_normal(trial.calibration.shape)
+        return fit_joint_gate(trial.calibration, "0.1", reference=retries)
+
+    sizes = Sizes(n=20, test=200, trials=200)
+    low, _ = mean_band(20, "0.1", sizes)
+    assert one(beside_retries, trials_of(0.0, sizes), sizes).coverage < low - 0.01
+
+
+def test_infinite_thresholds_fail_the_band_where_they_count() -> None:
+    """Where checks often fail to run, the plain rate of abstention exceeds alpha by far; the bound is on a
+    finite threshold and an abstention together."""
+    sizes = Sizes(n=100, traffic=100, test=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallCalibrationWarning)
+        found = one(raw, with_failures(trials_of(0.5, sizes, seed=4), 0.03), sizes)
+    low, _ = mean_band(100, "0.1", sizes)
+    assert found.coverage < low - 0.1
+    assert found.bounded_coverage >= low
 
 
 def test_calibrating_on_accepted_calls_only_fails_the_band() -> None:

@@ -89,7 +89,7 @@ class PerCheckGate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """With Bonferroni P(ABSTAIN | good call) <= alpha; naive claims nothing about the decision."""
+        """Bonferroni: P(all thresholds finite, and a good call abstained on) <= alpha; naive: nothing."""
         if not self.certified:
             sentence = why_infinite(self.level_each, self.n, self.n_failed)
             return no_guarantee(self.level, self.n, self.history, sentence)
@@ -134,8 +134,8 @@ def fit_naive_checks(
 ) -> PerCheckGate:
     """K thresholds at alpha each: what one must not do, to compare with.
 
-    Each check alone fails at most alpha of good calls, but together they abstain on up to K alpha, and the
-    guarantee claims nothing about the decision.
+    Each check alone fails at most alpha of good calls, but together they abstain on up to K alpha (sets with
+    an infinite threshold counting as no error), and the guarantee claims nothing about the decision.
 
     Parameters
     ----------
@@ -207,6 +207,11 @@ def fit_bonferroni_checks(
     ------
     TypeError, ValueError, CalibrationRefused
         As for `fit_joint_gate`.
+
+    Notes
+    -----
+    The bound is on P(all thresholds are finite, and a good call is abstained on), as for `fit_joint_gate`.
+    Where checks can fail to run, a threshold at alpha / K is infinite sooner than one at alpha.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One threshold for several checks on a call: at most alpha of good calls fail any of them."""
+"""One threshold for several checks on a call: at most alpha of good calls are above it in any of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fit_joint_gate(
     labeling_source: str | None = None,
     strict: bool = False,
 ) -> JointGate:
-    """A gate that abstains on at most alpha of good calls, by all K checks together.
+    """A gate whose finite threshold at most alpha of good calls exceed, by all K checks together.
 
     Parameters
     ----------
@@ -44,9 +44,10 @@ def fit_joint_gate(
     alpha : float, str, Fraction or Decimal
         Level in (0, 1).
     reference : array_like, shape (m, K), optional
-        The same checks on unlabelled traffic that holds none of the calibration calls and is mostly good.
-        Each score is then replaced by its rank in there, and the scales of the checks do not matter. Without
-        it the largest raw score decides, and the check with the largest numbers decides most.
+        The same checks on unlabelled traffic that is mostly good and holds none of the calibration calls,
+        nor retries or relatives of them. Each score is then replaced by its rank in there, and the scales of
+        the checks do not matter. Without it the largest raw score decides, and the check with the largest
+        numbers decides most.
     names : sequence of str, optional
         Names of the checks; by default the columns of a data frame, else check_0, check_1 and so on.
     collected : date or str, or pair of those, optional
@@ -83,11 +84,17 @@ def fit_joint_gate(
     -----
     The statistic of a call is the maximum over its checks, and the threshold its k-th smallest value among
     the calibration calls, k = ceil((n + 1)(1 - alpha)). One threshold on the maximum needs no correction for
-    K, and gains most over alpha / K where the checks are correlated. The ranks come from other rows than the
-    threshold: ranks among the calibration rows themselves abstain too often (13 % instead of 10 % at n = 20).
-    The bound holds for any traffic, the power does not: what is common in the traffic is not strange, and
-    traffic that was mostly bad stopped .10 of bad tool calls where good traffic stopped .31. O(K (m + n) log
-    m). Not guaranteed: that bad calls are caught, and anything for a session of calls.
+    K, and gains most over alpha / K where the checks are correlated.
+
+    P(the threshold is finite, and a good call is abstained on) <= alpha. Where checks can fail to run, the
+    threshold may come out infinite; then every good call abstains, and such sets are not counted. Among the
+    sets whose threshold is finite the rate can be as large as alpha / P(finite).
+
+    The ranks come from other rows than the threshold: ranks among the calibration rows themselves abstain
+    too often (13 % instead of 10 % at n = 20). Near-copies of those rows do so too, and are not found. The
+    bound holds for any traffic of other calls, the power does not: what is common in the traffic is not
+    strange, and traffic that was mostly bad stopped .10 of bad tool calls where good traffic stopped .31.
+    O(K (m + n) log m). Not guaranteed: that bad calls are caught, and anything for a session of calls.
 
     References
     ----------

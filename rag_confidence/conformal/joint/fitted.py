@@ -96,7 +96,7 @@ class JointGate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """P(ABSTAIN | good call) <= alpha for all checks together, or nothing."""
+        """P(the threshold is finite, and a good call is abstained on) <= alpha, or nothing."""
         if self.certified:
             ranked = self.ranks is not None
             return joint_guarantee(self.level, self.n, len(self.names), self.history, ranked=ranked)

@@ -13,25 +13,34 @@ from rag_confidence.errors import CalibrationRefused
 
 NOT_CLAIMED = (
     "That few bad calls are accepted: that depends on how good the checks are.",
+    "That good calls are rarely abstained on where checks often fail to run: with too many failures in the "
+    "calibration set every call abstains.",
     "That several calls, such as a session, stay within the bound together.",
     "That this one calibration set keeps the bound: its own rate may lie above, and stays within the bound "
     "only on average over calibration sets.",
     "Anything once calls, checks or tools have changed.",
 )
 _EVENT = "ABSTAIN although the call is good"
-_CONDITIONING = "given that the call is good, for one call, on average over calibration sets"
+_CONDITIONING = (
+    "given that the call is good, for one call, on average over calibration sets, one whose threshold is "
+    "infinite counting as no error"
+)
 _NOTHING = "Any bound on how often a good call is abstained on."
 
 
 def joint_guarantee(level: Fraction, n: int, checks: int, history: History, *, ranked: bool) -> Guarantee:
-    """P(ABSTAIN | good call) <= alpha for K checks together, by one threshold on their maximum."""
+    """P(finite threshold and ABSTAIN | good call) <= alpha for K checks together, by one threshold."""
     assumption = f"new good calls are exchangeable with the {n} good calls of the calibration set"
     if ranked:
-        assumption += ", and the traffic that fixed the ranks holds none of either"
+        assumption = (
+            f"given the traffic that fixed the ranks, {assumption} (the traffic holds neither these calls "
+            "nor retries or relatives of them)"
+        )
     sentence = (
         f"If new good calls are like the {n} that the threshold rests on (exchangeable; judged good "
         f"{origin(history)}), at most {percent(level)} of them are abstained on, by all {checks} checks "
-        "together, on average over calibration sets. How many bad calls are accepted is not bounded."
+        "together, on average over calibration sets, one whose threshold is infinite counting as no error. "
+        "How many bad calls are accepted is not bounded."
     )
     return _guarantee(level, n, history, assumption=assumption, sentence=sentence)
 
@@ -41,8 +50,8 @@ def bonferroni_guarantee(level: Fraction, n: int, checks: int, history: History)
     sentence = (
         f"If new good calls are like the {n} that the thresholds rest on (exchangeable; judged good "
         f"{origin(history)}), at most {percent(level / checks)} of them fail each of the {checks} checks and "
-        f"so at most {percent(level)} are abstained on, on average over calibration sets. How many bad "
-        "calls are accepted is not bounded."
+        f"so at most {percent(level)} are abstained on, on average over calibration sets, one with an "
+        "infinite threshold counting as no error. How many bad calls are accepted is not bounded."
     )
     assumption = f"new good calls are exchangeable with the {n} good calls of the calibration set"
     return _guarantee(level, n, history, assumption=assumption, sentence=sentence)
@@ -53,7 +62,8 @@ def naive_guarantee(level: Fraction, n: int, checks: int, history: History) -> G
     together = percent(min(checks * level, Fraction(1)))
     sentence = (
         f"No bound of {percent(level)} is claimed for the decision: each of the {checks} checks alone fails "
-        f"at most {percent(level)} of good calls, so together they may abstain on up to {together} of them. "
+        f"at most {percent(level)} of good calls, so together they may abstain on up to {together} of them, "
+        "on average over calibration sets, one with an infinite threshold counting as no error. "
         f"The thresholds rest on {n} good calls (judged good {origin(history)})."
     )
     return no_guarantee(level, n, history, sentence)

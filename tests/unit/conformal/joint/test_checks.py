@@ -128,6 +128,7 @@ def test_the_guarantees_say_what_each_correction_is_worth() -> None:
     naive = fit_naive_checks(scores, 0.1).guarantee
     assert (split.kind, split.bound, split.n1) == ("joint", 0.1, 50)
     assert "3.33333 %" in split.sentence
+    assert "one with an infinite threshold counting as no error" in split.sentence
     assert "judged good by tests, on 2026-06-01" in split.sentence
     assert (naive.kind, naive.holds, naive.bound) == ("none", False, None)
     assert "up to 30 %" in naive.sentence

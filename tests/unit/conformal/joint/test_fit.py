@@ -298,13 +298,22 @@ def test_the_guarantee_says_what_is_bounded_and_what_is_not() -> None:
     assert (g.kind, g.holds, g.bound, g.alpha, g.n0, g.n1) == ("joint", True, 0.1, 0.1, 0, 50)
     assert g.event == "ABSTAIN although the call is good"
     assert "exchangeable with the 50 good calls" in g.assumption
+    assert g.conditioning.endswith("one whose threshold is infinite counting as no error")
     assert any("bad calls" in line for line in g.not_claimed)
     assert any("session" in line for line in g.not_claimed)
-    for word in ("at most 10 %", "all 2 checks", "deterministic tests", "from 2026-06-01 to 2026-07-01"):
+    assert any("fail to run" in line for line in g.not_claimed)
+    for word in (
+        "at most 10 %",
+        "all 2 checks",
+        "infinite counting as no error",
+        "deterministic tests",
+        "from 2026-06-01 to 2026-07-01",
+    ):
         assert word in g.sentence
     assert g is gate.predict_one([0.0, 0.0]).guarantee
     ranked = fit_joint_gate(scaled(1.0), 0.1, reference=scaled(1.0, 90)[50:])
-    assert "the traffic that fixed the ranks holds none" in ranked.guarantee.assumption
+    assert ranked.guarantee.assumption.startswith("given the traffic that fixed the ranks, new good calls")
+    assert "neither these calls nor retries or relatives of them" in ranked.guarantee.assumption
 
 
 def test_what_was_not_stated_is_said_to_be_so() -> None:
