@@ -199,14 +199,17 @@ class GatePredictions:
     @cached_property
     def accepted(self) -> Mask:
         """Rows with the decision ACCEPT, shape (n,)."""
-        excluded = ~self.label0_kept
-        return excluded if self.on_conflict == "accept" else excluded & self.label1_kept
+        if self.on_conflict == "accept":
+            return ~self.label0_kept
+        # Of two booleans the greater one is true where the other is not.
+        return np.greater(self.label1_kept, self.label0_kept)
 
     @cached_property
     def rejected(self) -> Mask:
         """Rows with the decision REJECT, shape (n,)."""
-        excluded = ~self.label1_kept
-        return excluded if self.on_conflict == "reject" else excluded & self.label0_kept
+        if self.on_conflict == "reject":
+            return ~self.label1_kept
+        return np.greater(self.label0_kept, self.label1_kept)
 
     @cached_property
     def abstained(self) -> Mask:
