@@ -1,4 +1,4 @@
-"""An observed proportion with its exact binomial interval, as a record."""
+"""An observed proportion with its exact binomial interval, for independent rows, as a record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Proportion:
     rate : float or None
         count / total in [0, 1]; None for a total of 0, where nothing was observed.
     low, high : float
-        Clopper-Pearson 95 % interval of the rate behind it; 0 and 1 for a total of 0.
+        Clopper-Pearson 95 % interval of the rate behind it, for independent rows of an event fixed before
+        they were seen; too narrow where a query has several rows. 0 and 1 for a total of 0.
     """
 
     count: int

@@ -24,7 +24,7 @@ _TAIL = 0.025
 
 @dataclass(frozen=True)
 class GateEvaluation:
-    """Rates of a gate on labelled rows, each with an exact 95 % interval.
+    """Rates of a gate on labelled rows, each with a 95 % interval that is exact for independent rows.
 
     Attributes
     ----------
@@ -44,10 +44,11 @@ class GateEvaluation:
         Of all rows; conflicts are the empty sets, whatever was decided on them.
     band_0, band_1 : float or None
         Rate of excluded labels that exchangeable rows exceed with probability at most 2.5 %, for this
-        many calibration and evaluation rows; None without a calibration set, with groups, or without
-        rows of the class.
+        many calibration and evaluation rows; None without a calibration set, with groups, without rows of
+        the class, and for a gate fitted with clusters, whose bound counts queries.
     beyond_band : bool or None
-        Whether a class exceeds its band, which speaks against exchangeability; None without bands.
+        Whether a class exceeds its band, which speaks against exchangeability: a sound gate has a class
+        beyond it in at most 5 % of evaluations. None without bands.
     by_group : dict
         The same for the rows of each group.
     """
@@ -107,7 +108,8 @@ def evaluate_conformal_gate(
     -----
     A rate above alpha is no proof of a broken gate: for one calibration set and m_y evaluation rows the
     number of excluded labels is beta-binomial, and `band_0` and `band_1` are its upper 97.5 % points. Ties
-    make rates smaller, never larger.
+    make rates smaller, never larger. Several rows of one query are not independent: rates then count rows
+    as they are, and their intervals are too narrow.
 
     Examples
     --------
@@ -123,7 +125,7 @@ def evaluate_conformal_gate(
     if not isinstance(gate, ConformalGate):
         return _evaluated(decided, sufficient, None, None, {})
     if not gate.table.groups:
-        return _evaluated(decided, sufficient, gate.table.whole, gate.levels, {})
+        return _evaluated(decided, sufficient, _judged_by(gate, gate.table.whole), gate.levels, {})
     return _evaluated(decided, sufficient, None, None, _by_group(scores, sufficient, gate, groups or ()))
 
 
@@ -136,9 +138,14 @@ def _by_group(
         rows = np.array([at for at, name in enumerate(names) if name == group])
         met = gate.table.find(group)
         decided = gate.predict(values[rows], [group] * len(rows))
-        cell = None if met.pooled else met.cell
+        cell = None if met.pooled else _judged_by(gate, met.cell)
         found[group] = _evaluated(decided, sufficient[rows], cell, gate.levels, {})
     return found
+
+
+def _judged_by(gate: ConformalGate, cell: Cell) -> Cell | None:
+    """The cell whose law a count of rows follows; with clusters its ranks count queries, so there is none."""
+    return None if gate.history.clustered else cell
 
 
 def _evaluated(

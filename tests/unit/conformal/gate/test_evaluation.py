@@ -135,6 +135,32 @@ def test_groups_are_reported_apart() -> None:
     assert found.by_group["new"].abstention_rate.rate == 1.0
 
 
+def several_rows(n: int, seed: int) -> tuple[Any, Any, Any]:
+    """Three rows for each of n queries of a class, of nearly the same score, with the query of each."""
+    scores, labels = uniform_rows(n, seed)
+    near = np.random.default_rng([67, seed]).normal(0.0, 0.1, 6 * n)
+    return np.repeat(scores, 3) + near, np.repeat(labels, 3), np.repeat(np.arange(2 * n), 3)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_gate_with_clusters_has_rates_but_no_bands(grouped: bool) -> None:
+    """Its ranks count queries, so no band is known for the share of rows; the rates are those of the rows."""
+    scores, labels, queries = several_rows(40, 6)
+    names = ["a"] * len(scores) if grouped else None
+    with quiet():
+        gate = fit_conformal_gate(scores, labels, 0.1, score_kind="raw", clusters=queries, groups=names)
+    fresh, of_fresh, _ = several_rows(30, 7)
+    asked = ["a"] * len(fresh) if grouped else None
+    with quiet():
+        found, decided = evaluate_conformal_gate(fresh, of_fresh, gate, asked), gate.predict(fresh, asked)
+    for part in (found, *found.by_group.values()):
+        assert (part.band_0, part.band_1, part.beyond_band) == (None, None, None)
+        assert rates_of(part) == pytest.approx(
+            ref.rates(decided.decision.tolist(), decided.prediction_sets, of_fresh.tolist())
+        )
+    assert len(found.by_group) == int(grouped)
+
+
 def test_an_evaluation_is_json() -> None:
     """to_dict is strict JSON, with nulls where there is nothing to count, groups included."""
     scores, labels = uniform_rows(20, 5)
