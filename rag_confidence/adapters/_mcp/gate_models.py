@@ -79,7 +79,8 @@ class EvaluationResult(Result):
     conflict_rate: ProportionResult = Field(description="Rows that are strange for both labels.")
     alpha: float = Field(description="The level that was named.")
     above_alpha: bool | None = Field(
-        description="Whether the interval of the false-sufficiency rate lies above alpha; null without rows."
+        description="Whether the interval of the false-sufficiency rate lies above alpha, which a sound "
+        "marginal gate may be; null without rows."
     )
     summary: str = Field(description="The outcome in a sentence or two.")
     warnings: list[str] = Field(description="What speaks against the numbers.")

@@ -18,7 +18,7 @@ class Result(BaseModel):
 
 
 class ProportionResult(Result):
-    """An observed rate with its exact 95 % interval."""
+    """An observed rate with a 95 % interval that is exact for independent rows."""
 
     count: int = Field(description="Rows that show the event.")
     total: int = Field(description="Rows that could.")

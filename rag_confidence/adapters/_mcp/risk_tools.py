@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictStr
 
 from rag_confidence.adapters._mcp.limits import History, Judged, Number, check_unit
-from rag_confidence.adapters._mcp.results import GuaranteeResult, ProportionResult, Result
+from rag_confidence.adapters._mcp.results import GuaranteeResult, Result
 from rag_confidence.conformal.risk.fit import fit_risk_gate
 from rag_confidence.conformal.risk.fitted import RiskGate
 
@@ -28,8 +28,8 @@ class RiskGateResult(Result):
     n1: int = Field(description="Sufficient rows.")
     accepted: int = Field(description="Rows above the threshold.")
     errors: int = Field(description="Insufficient rows among those.")
-    acceptance: ProportionResult = Field(description="Share of the rows that it accepts.")
-    labels_needed: int = Field(description="Fewest accepted rows that certify, none of them insufficient.")
+    acceptance: float = Field(description="accepted / rows: of these rows, not of new ones.")
+    labels_needed: int = Field(description="It takes at least that many accepted rows, all sufficient.")
     guarantee: GuaranteeResult = Field(description="What the gate promises, and what not.")
     warnings: list[str] = Field(description="What speaks against using it; empty if nothing does.")
 
@@ -43,7 +43,7 @@ def fit_risk(
     delta: Annotated[Number, Field(description="Chance of an unlucky calibration set, in (0, 1).")] = 0.10,
     method: Annotated[
         Literal["sequence", "bonferroni"],
-        Field(description='"sequence" assumes that risk never falls as the score does; the other does not.'),
+        Field(description='Where scores tie, "sequence" assumes that risk never falls as the score does.'),
     ] = "sequence",
     negatives: Annotated[
         dict[str, int] | None,
@@ -59,7 +59,8 @@ def fit_risk(
     """Certify a threshold above which at most a share target_risk is insufficient: what is answered is good.
 
     Other than alpha of fit_conformal_gate, which bounds how often insufficient evidence is accepted, this
-    bounds how much of what is accepted is insufficient. To decide on new scores, call apply_conformal_gate
+    bounds how much of what is accepted is insufficient, for all but a share delta of calibration sets, those
+    that certify nothing counting as kept. To decide on new scores, call apply_conformal_gate
     with this q0 and with q1 null. Rows must be independent: one a question.
     """
     check_unit("scores", scores)
@@ -83,7 +84,7 @@ def fit_risk(
         n1=gate.n1,
         accepted=gate.accepted,
         errors=gate.errors,
-        acceptance=ProportionResult.model_validate(gate.acceptance.to_dict()),
+        acceptance=gate.acceptance,
         labels_needed=gate.labels_needed,
         guarantee=GuaranteeResult.model_validate(gate.guarantee.to_dict()),
         warnings=[*gate.notes],

@@ -21,7 +21,6 @@ from rag_confidence._types import Guarantee, Provenance
 from rag_confidence.conformal.binomial import binomial_upper
 from rag_confidence.conformal.gate.guarantee import History
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
-from rag_confidence.conformal.proportion import Proportion, proportion_of
 from rag_confidence.conformal.risk.certificate import Certificate, certify
 from rag_confidence.conformal.risk.guarantee import risk_guarantee
 from rag_confidence.conformal.risk.rank_grid import RiskMethod, least_rank
@@ -146,13 +145,21 @@ class RiskGate:
         return min(binomial_upper(passed.errors, passed.accepted, float(passed.level)), self.target_risk)
 
     @property
-    def acceptance(self) -> Proportion:
-        """Share of calibration rows above the threshold, with an exact 95 % interval for new rows."""
-        return proportion_of(self.accepted, self.n)
+    def acceptance(self) -> float:
+        """Share of the calibration rows above the threshold.
+
+        A description without an interval: the threshold was chosen by the labels of these rows. For new
+        rows, see `evaluate_conformal_gate`.
+        """
+        return self.accepted / self.n
 
     @property
     def labels_needed(self) -> int:
-        """Fewest accepted rows that certify the target, none of them insufficient."""
+        """Fewest accepted rows that can certify the target at all, none of them insufficient.
+
+        It takes at least that many: "sequence" begins with 2 sqrt(n) rows, and "bonferroni" has only a
+        share of delta for each threshold that it tries.
+        """
         return least_rank(0, self.target, self.chance)
 
     @cached_property
@@ -193,7 +200,7 @@ class RiskGate:
         Parameters
         ----------
         score : float
-            Of the kind and scale that the gate was fitted on.
+            Of the kind, scale and precision (or a finer one) that the gate was fitted on.
         group : None
             There are no groups; fit one gate for the rows of each.
 
@@ -205,11 +212,13 @@ class RiskGate:
         Raises
         ------
         TypeError, ValueError
-            For what is no finite score, percentages where fractions were fitted, and a group.
+            For what is no finite score, percentages where fractions were fitted, a group, and a float of
+            less precision than the calibration scores: rounding moves scores across the threshold, and on
+            what lies above it afterwards nothing is certified.
         """
         _refuse_groups("group", group)
         value = check_new_score(score, self.scale)
-        seen, threshold = self._comparable(np.asarray(value))
+        seen, threshold = self._comparable("score", np.asarray(value))
         keeps_0, bar = bool(seen <= threshold), self.threshold
         return GatePrediction(
             score=float(value),
@@ -217,7 +226,7 @@ class RiskGate:
             prediction_set=None,
             p_value_0=None,
             p_value_1=None,
-            margin_to_threshold=None if math.isinf(bar) else float(value) - bar,
+            margin_to_threshold=None if math.isinf(bar) else float(seen) - bar,
             reason_code=reason_of(keeps_0, True, unfit=False, infinite=not self.certified),
             group=None,
             guarantee=self.guarantee,
@@ -229,6 +238,7 @@ class RiskGate:
         Parameters
         ----------
         scores : array_like, shape (n,)
+            Of the precision that the gate was fitted on, or a finer one.
         groups : None
             There are no groups.
 
@@ -244,7 +254,7 @@ class RiskGate:
         """
         _refuse_groups("groups", groups)
         values = check_new_scores(scores, self.scale)
-        seen, threshold = self._comparable(values)
+        seen, threshold = self._comparable("scores", values)
         return GatePredictions(
             scores=values,
             groups=None,
@@ -283,9 +293,18 @@ class RiskGate:
         """
         return _read(_artefact.read(path, KIND))
 
-    def _comparable(self, values: Any) -> tuple[Any, Any]:
-        """Scores and the threshold in the coarser of their precisions."""
-        precision = coarser(values.dtype, self.scale)
+    def _comparable(self, name: str, values: Any) -> tuple[Any, Any]:
+        """Scores and the threshold in the precision of the calibration scores.
+
+        A coarser one would do for a rate among the insufficient. Here rounding may move many sufficient
+        rows onto the threshold and leave the insufficient ones above it.
+        """
+        precision = np.dtype(self.scale.precision)
+        if coarser(values.dtype, self.scale) != precision:
+            raise TypeError(
+                f"`{name}` must be as precise as the {precision.name} that the risk gate was fitted on; got "
+                f"{values.dtype.name}. Keep scores as they were made, or fit the gate on {values.dtype.name}."
+            )
         return rounded(values, precision), rounded(self.threshold, precision)
 
     def _written(self) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def errors_note(missed: Trial | None, target: Fraction, delta: Fraction, auroc: 
 def _conditioning(delta: Fraction) -> str:
     return (
         "given that the retrieval was accepted, over the mix of questions of the calibration set, for all "
-        f"but a share {float(delta):g} of calibration sets"
+        f"but a share {float(delta):g} of calibration sets, those that certify nothing counting as kept"
     )
 
 
@@ -139,7 +139,7 @@ def _claim(
         f"If new retrievals are like the {n} that were labelled (independent and of one distribution, with "
         f"the same mix of questions; labelled {origin(history)}), at most {percent(target)} of those "
         f"accepted have insufficient evidence, with probability {percent(1 - delta)} over the calibration "
-        "set.",
+        "set, sets that certify nothing counting as kept.",
         f"In the calibration set {passed.errors} of the {passed.accepted} accepted ones had.",
     ]
     if method == "sequence":

@@ -124,6 +124,16 @@ def test_a_fitted_gate_decides_and_is_measured_through_its_numbers() -> None:
     assert measured["above_alpha"] is False
 
 
+def test_a_rate_above_alpha_is_not_called_a_broken_bound() -> None:
+    """An interval above alpha is said to be so, and that a sound marginal gate may show it."""
+    arguments = {"eval_scores": [0.9] * 40, "eval_labels": [0] * 40, "q0": 0.5, "q1": 0.5, "alpha": 0.1}
+    measured = called("evaluate_conformal_gate", arguments).structured_content
+    assert measured["above_alpha"] is True
+    assert "lies above alpha = 0.1, which a sound marginal gate may be." in measured["summary"]
+    honest = called("evaluate_conformal_gate", {**arguments, "alpha": 0.95}).structured_content
+    assert "does not contradict alpha = 0.95. " in honest["summary"]
+
+
 @pytest.mark.filterwarnings("ignore::rag_confidence.errors.SmallCalibrationWarning")
 @pytest.mark.filterwarnings("ignore::rag_confidence.errors.WeakSeparationWarning")
 def test_infinite_thresholds_are_null_with_a_flag_and_abstain() -> None:
@@ -158,7 +168,11 @@ def test_a_certified_threshold_is_applied_as_q0() -> None:
     """With the q0 of fit_risk_gate, apply accepts what the gate accepts and abstains on the rest."""
     gate = fit_risk_gate(SCORES, LABELS, 0.2)
     fitted = called("fit_risk_gate", CALLS["fit_risk_gate"]).structured_content
-    assert (fitted["certified"], fitted["q0"]) == (True, gate.threshold)
+    assert (fitted["certified"], fitted["q0"], fitted["acceptance"]) == (
+        True,
+        gate.threshold,
+        gate.acceptance,
+    )
     assert fitted["guarantee"]["bound"] == 0.2
     applied = called("apply_conformal_gate", {"scores": SCORES, "q0": fitted["q0"], "q1": None})
     assert [one["decision"] for one in applied.structured_content["decisions"]] == [

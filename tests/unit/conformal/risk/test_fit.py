@@ -41,8 +41,7 @@ def test_a_separating_score_certifies_a_little_more_than_the_good_half() -> None
     assert (gate.n, gate.n0, gate.n1) == (200, 100, 100)
     assert gate.threshold == 95 / 200
     assert gate.empirical_risk == 4 / 104
-    assert gate.acceptance.rate == 0.52
-    assert gate.acceptance.low < 0.52 < gate.acceptance.high
+    assert gate.acceptance == 0.52
     assert binomial_tail_at_most(4, 104, 0.1) <= 0.1
     assert gate.notes == ()
 
@@ -92,6 +91,18 @@ def test_fewer_rows_than_a_clean_certificate_needs_warn_in_numbers() -> None:
     assert gate.labels_needed == 22
     assert (gate.accepted, gate.empirical_risk, gate.risk_upper, gate.certified_rank) == (0, None, None, None)
     assert len(gate.notes) == 1
+
+
+@pytest.mark.parametrize("method", ["sequence", "bonferroni"])
+@pytest.mark.parametrize("n", [22, 60, 200, 1000])
+def test_no_certificate_has_fewer_rows_than_are_needed(method: Any, n: int) -> None:
+    """`labels_needed` is a least number: whatever the labels, no fewer rows are ever accepted."""
+    scores = np.arange(n) / n
+    for sufficient in range(0, n + 1, max(1, n // 50)):
+        with quiet():
+            found = fit(scores, np.arange(n) >= n - sufficient, method=method)
+        assert not found.certified or found.accepted >= found.labels_needed == 22
+    assert fit(scores, [1] * n, method=method).certified
 
 
 def test_errors_on_top_warn_in_numbers() -> None:

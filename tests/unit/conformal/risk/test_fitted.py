@@ -24,20 +24,20 @@ SCORES = np.round(rng.random(300), 3)
 LABELS = rng.random(300) < SCORES**0.25
 
 
-def gate(**options: Any) -> RiskGate:
+def gate(scores: Any = SCORES, **options: Any) -> RiskGate:
     """A gate that accepts the upper part of [0, 1]."""
-    return fit_risk_gate(SCORES, LABELS, 0.2, **options)
+    return fit_risk_gate(scores, LABELS, 0.2, **options)
 
 
-def empty_gate(**options: Any) -> RiskGate:
+def empty_gate(scores: Any = SCORES, **options: Any) -> RiskGate:
     """A gate with nothing certified."""
     with quiet():
-        return fit_risk_gate(SCORES, ~LABELS, 0.2, **options)
+        return fit_risk_gate(scores, ~LABELS, 0.2, **options)
 
 
-def whole_gate() -> RiskGate:
+def whole_gate(scores: Any = SCORES) -> RiskGate:
     """A gate that may accept everything."""
-    return fit_risk_gate(SCORES, LABELS | True, 0.2)
+    return fit_risk_gate(scores, LABELS | True, 0.2)
 
 
 def test_a_score_is_accepted_above_the_threshold_only() -> None:
@@ -71,9 +71,9 @@ def test_the_accepted_calibration_rows_are_those_counted() -> None:
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=20), st.sampled_from([np.float64, np.float32, np.float16]))
 def test_columns_equal_single_decisions(scores: list[float], precision: Any) -> None:
-    """`predict` decides row by row as `predict_one`, in any precision, and so do its items."""
-    values = np.array(scores, dtype=precision)
-    for risk in (gate(), empty_gate(), whole_gate()):
+    """`predict` decides row by row as `predict_one`, in any precision of gate, and so do its items."""
+    values, known = np.array(scores), SCORES.astype(precision)
+    for risk in (gate(known), empty_gate(known), whole_gate(known)):
         columns = risk.predict(values)
         singles = [risk.predict_one(value) for value in values]
         assert list(columns) == singles
@@ -95,10 +95,32 @@ def test_everything_certified_accepts_everything() -> None:
     assert (found.decision, found.margin_to_threshold) == (Decision.ACCEPT, None)
 
 
-def test_a_coarser_score_is_compared_in_its_own_precision() -> None:
-    """A float32 of the threshold is the threshold: rounding alone accepts nothing."""
-    risk = gate()
-    assert risk.predict_one(np.float32(risk.threshold)).decision is Decision.ABSTAIN
+@pytest.mark.parametrize("build", [gate, empty_gate, whole_gate])
+def test_coarser_scores_are_refused(build: Any) -> None:
+    """Rounding could take the good rows out of what is accepted, so nothing is decided on rounded scores."""
+    message = "must be as precise as the float64 that the risk gate was fitted on; got float32"
+    refuse(TypeError, f"^`score` {message}", lambda: build().predict_one(np.float32(0.5)))
+    refuse(TypeError, f"^`scores` {message}", lambda: build().predict(np.array([0.5], np.float32)))
+    refuse(TypeError, "got float16", lambda: build(SCORES.astype(np.float32)).predict_one(np.float16(0.5)))
+
+
+def test_a_finer_score_is_compared_in_the_precision_of_the_gate() -> None:
+    """On float32 rows a double next to the threshold is the threshold: rounding alone accepts nothing."""
+    risk = gate(SCORES.astype(np.float32))
+    beside = risk.predict_one(math.nextafter(risk.threshold, 2.0))
+    assert (beside.decision, beside.margin_to_threshold) == (Decision.ABSTAIN, 0.0)
+    assert risk.predict([0, 1]).decision.tolist() == ["abstain", "accept"]
+
+
+def test_rounding_would_break_the_bound() -> None:
+    """Sufficient rows just above the threshold round onto it, and the insufficient ones alone stay above."""
+    scores = np.concatenate([np.full(500, 0.5), 0.5 + 1e-12 * np.arange(1, 501), [0.9, 0.95]])
+    labels = np.repeat([False, True, False], [500, 500, 2])
+    risk = fit_risk_gate(scores, labels, 0.1)
+    assert (risk.threshold, risk.accepted, risk.errors) == (0.5, 502, 2)
+    coarse = scores.astype(np.float32)
+    assert not labels[coarse > np.float32(risk.threshold)].any()
+    refuse(TypeError, "^`scores` must be as precise", lambda: risk.predict(coarse))
 
 
 def test_scores_of_another_scale_are_refused() -> None:

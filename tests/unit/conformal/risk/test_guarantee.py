@@ -36,6 +36,7 @@ def test_event_and_conditioning_are_those_of_the_accepted() -> None:
     assert found.conditioning.startswith("given that the retrieval was accepted")
     assert "mix of questions" in found.conditioning
     assert "all but a share 0.05 of calibration sets" in found.conditioning
+    assert "those that certify nothing counting as kept" in found.conditioning
 
 
 def test_only_the_sequence_assumes_something_of_ties() -> None:
@@ -65,6 +66,7 @@ def test_the_sentence_holds_the_numbers() -> None:
     assert "like the 200 that were labelled" in sentence
     assert "labelled by human" in sentence
     assert "at most 10 % of those accepted have insufficient evidence, with probability 95 %" in sentence
+    assert "over the calibration set, sets that certify nothing counting as kept." in sentence
     assert f"In the calibration set {gate.errors} of the {gate.accepted} accepted ones had." in sentence
 
 
