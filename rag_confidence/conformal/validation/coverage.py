@@ -54,7 +54,9 @@ def validate_coverage(
         Trials.
     seed : int, default 0
     level : float, default 0.95
-        A sound gate is flagged with probability 1 - level at most, over all tests together.
+        A gate of exactly the conformal (or pac) rank, on scores without ties, is flagged with probability
+        1 - level at most, over all tests together. A sound gate that is more careful than that is flagged
+        too, as "coverage too high".
     delta : float, str, Fraction, Decimal or None, default None
         Set for a gate fitted with ``guarantee="pac"``: its ranks, and so its expected coverage, are higher.
     continuous : bool, default True
@@ -77,7 +79,9 @@ def validate_coverage(
     -----
     Given its calibration set, the coverage of a class is Beta(k, n_y - k + 1), and the count of covered test
     rows beta-binomial. Four tests share 1 - level (Bonferroni): for each class the mean over trials, exactly,
-    and the spread of trials, by simulation. Cost: `repeats` fits and predictions.
+    and the spread of trials, by simulation. That the rank k itself keeps the level is checked apart from the
+    counts: k/(n_y + 1) >= 1 - alpha, or P(Binomial(n_y, 1 - alpha) >= k) <= delta. Cost:
+    `repeats` fits and predictions.
 
     A pass is no proof: shifts below `smallest_visible_shift` go unseen, and draws from one pool show nothing
     about rows unlike it.

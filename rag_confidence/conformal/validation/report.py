@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_confidence.conformal.bands import Trial, count_band
+from rag_confidence.conformal.binomial import binomial_tail_at_most
 from rag_confidence.conformal.quantile import conformal_rank, pac_rank
 from rag_confidence.conformal.validation.trials import MeanTest, SpreadTest, mean_test, spread_test
 
@@ -17,6 +19,9 @@ TESTS = 4
 """Two classes, mean and spread of each: the level is shared among them."""
 
 _ONE_TRIAL = 0.95
+
+_ROUNDING = 1e-9
+"""Relative error of a float tail, amply: a rank that is off by one moves a tail by far more."""
 
 HEADER = (
     "label",
@@ -149,12 +154,26 @@ def class_coverage(
     mean, spread = mean_test(covered, trials, each), spread_test(covered, trials, each)
     repeated = sum(c.repeated for c in counts) / mean.tested
     faults = _faults(mean, spread, repeated) if continuous else _faults_with_ties(mean)
+    if not all(_supports(n, rank, alpha, delta) for n, rank in {(t.n, t.rank) for t in trials}):
+        faults = (*faults, "rank too low for the level")
     in_band = [_in_band(trial, c.covered) for trial, c in zip(trials, counts, strict=True)]
     return ClassCoverage(label, 1.0 - float(alpha), mean, spread, float(np.mean(in_band)), repeated, faults)
 
 
 def _rank(n: int, alpha: Fraction, delta: Fraction | None) -> int | float:
     return conformal_rank(n, alpha) if delta is None else pac_rank(n, alpha, delta)
+
+
+def _supports(n: int, rank: int | float, alpha: Fraction, delta: Fraction | None) -> bool:
+    """Whether the rank that counts are held against keeps the level by itself.
+
+    Gate and bands take it from one function, so counts alone would never show a rank that is too low.
+    """
+    if math.isinf(rank):
+        return True
+    if delta is None:
+        return Fraction(int(rank), n + 1) >= 1 - alpha
+    return binomial_tail_at_most(n - int(rank), n, float(alpha)) <= float(delta) * (1.0 + _ROUNDING)
 
 
 def _in_band(trial: Trial, covered: int) -> bool:

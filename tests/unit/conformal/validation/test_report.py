@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from rag_confidence.conformal.bands import Trial
+from rag_confidence.conformal.validation import report
 from rag_confidence.conformal.validation.report import ClassCounts, class_coverage
 from rag_confidence.conformal.validation.trials import mean_test, spread_test
 
@@ -80,6 +83,34 @@ def test_a_pac_rank_changes_what_is_expected() -> None:
     assert pac.mean.expected > found.mean.expected
     assert "coverage too low" in pac.faults
     assert pac.label == 1
+
+
+@pytest.mark.parametrize("delta", [None, Fraction(1, 20)])
+@pytest.mark.parametrize("continuous", [True, False])
+def test_a_rank_that_is_too_low_is_a_fault_although_counts_agree_with_it(
+    monkeypatch: pytest.MonkeyPatch, delta: Fraction | None, continuous: bool
+) -> None:
+    """Gate and bands share their rank, so one that is off by one shows in no count; it is named by itself."""
+    options = {"alpha": Fraction(1, 10), "delta": delta, "level": 0.95, "continuous": continuous}
+    right = RANK if delta is None else next(k for k in range(N) if binom.sf(k - 1, N, 0.9) <= 0.05)
+    for off, faults in ((0, ()), (-1, ("rank too low for the level",))):
+        rank = right + off
+        rng = np.random.default_rng(8)
+        covered = rng.binomial(N_TEST, rng.beta(rank, N - rank + 1, 60)).tolist()
+        given = [ClassCounts(N, N_TEST, count, 0, 0) for count in covered]
+        for name in ("conformal_rank", "pac_rank"):
+            monkeypatch.setattr(report, name, lambda *sizes, rank=rank: rank)
+        assert class_coverage(0, given, **options).faults == faults
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000), Fraction(7, 20)])
+@pytest.mark.parametrize("delta", [None, Fraction(1, 20), Fraction(1, 1000)])
+def test_no_rank_of_the_library_is_too_low(alpha: Fraction, delta: Fraction | None) -> None:
+    """Each rank in use keeps its level, those that meet it exactly included, and one below does not."""
+    for n in (*range(1, 60), 199, 999, 1000, 1999):
+        rank = report._rank(n, alpha, delta)
+        assert report._supports(n, rank, alpha, delta)
+        assert math.isinf(rank) or not report._supports(n, rank - 1, alpha, delta)
 
 
 def test_infinite_thresholds_have_no_spread_to_show() -> None:
