@@ -13,9 +13,9 @@ from scipy.stats import binom
 from rag_confidence.conformal.quantile import as_level
 from rag_confidence.conformal.risk.rank_grid import rank_grid, tolerated
 
-# What the bands below let pass: at delta = .1 (.2, .3) 89 (158, 223) of 600 trials and 37 (62, 85) of 200. They
-# see in 19 of 20 runs a true share of .174 (.295, .405) with 600 trials and of .236 (.368, .486) with 200. A
-# smaller excess is for the boundary, where the share is known from both sides, and for exact unit tests.
+# What the bands below let pass: at delta = .1 (.2, .3) 89 (158, 223) of 600 trials and 37 (62, 85) of 200.
+# They see in 19 of 20 runs a true share of .174 (.295, .405) with 600 trials and of .236 (.368, .486) with
+# 200. A smaller excess is for the boundary, where the share is known from both sides, and for unit tests.
 SURELY = 1 - 1e-4
 TRIALS = {"sequence": 600, "bonferroni": 200}
 
