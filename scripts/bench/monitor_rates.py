@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=500, help="runs of each row (default: %(default)s)")
     parser.add_argument("--length", type=int, default=1000, help="scores of each run (default: %(default)s)")
     options = parser.parse_args(arguments)
-    print(f"Runs without drift that ring at {float(CLAIM):.0%}, of {options.runs} runs\n")
+    print(
+        f"Runs of independent scores without drift that ring at {float(CLAIM):.0%}, of {options.runs} runs\n"
+    )
     header = ("scores", "reference", "ranks", *(f"after {length}" for length in _lengths(options.length)))
     print(table(header, false_alarms(options.runs, options.length)))
     delayed = min(options.runs, MOST_DELAYS)

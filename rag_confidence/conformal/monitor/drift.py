@@ -36,9 +36,10 @@ class DriftState:
         Scores monitored, and scores that it was opened with.
     p_value : float or None
         Smoothed rank of the last score from above, in (0, 1]: small when it was unusually high. Uniform, and
-        independent of all others, as long as nothing drifts. None before the first score.
+        independent of all others, as long as the scores are exchangeable. None before the first score.
     log_martingale, log_max : float
-        Natural logarithm of the evidence against "nothing drifts" now, and of the largest so far.
+        Natural logarithm of the evidence against "the scores are exchangeable" now, and of the largest so
+        far.
     alarm : bool
         Whether the evidence has ever reached 1 / false_alarm_rate; it stays True.
     alarm_at : int or None
@@ -62,10 +63,10 @@ class DriftState:
     def sentence(self) -> str:
         """All of it in one readable sentence."""
         if self.alarm:
-            rare = f"at most {100 * self.false_alarm_rate:.4g} % of runs without drift"
             return (
-                f"Drift: at score {self.alarm_at} of {self.n_seen} the evidence reached the alarm that rings "
-                f"in {rare}; the scores seem to have become {self.change}."
+                f"Alarm: at score {self.alarm_at} of {self.n_seen} the evidence reached the alarm that rings "
+                f"in at most {100 * self.false_alarm_rate:.4g} % of runs of exchangeable scores "
+                f"(independent, and spread as before); the scores seem to have become {self.change}."
             )
         return (
             f"No drift seen in {self.n_seen} scores: the evidence peaked at {math.exp(self.log_max):.3g}, "
@@ -84,9 +85,9 @@ class DriftMonitor:
     reference : array_like, shape (m,), optional
         Scores of unselected earlier traffic; none is allowed. More of them show a change earlier.
     false_alarm_rate : float, str, Fraction or Decimal, keyword-only
-        Largest probability, in (0, 1), that the alarm ever rings although nothing drifts.
+        Largest probability, in (0, 1), that the alarm ever rings although the scores are exchangeable.
     seed : int, keyword-only
-        Of the draws that break ties.
+        Of the draws that break ties: the same for everyone who does not set it.
     provenance : Provenance or mapping, optional
         How the scores are made (`MetricsBatch.provenance`); kept and saved, for whoever reads it back.
 
@@ -103,9 +104,13 @@ class DriftMonitor:
     ratios N(z; mean, spread^2) / N(z; 0, 1) of the normal scores z of the p-values: shifts by 0.4 and 1, and
     spreads of 0.6, 0.8, 1.25 and 1.6. This is about ranks: the scores may have any distribution.
 
+    The probability is over the scores and over the draws that break ties. Monitors of one seed share these
+    draws, and where all scores are equal the seed alone decides. So give each monitor a seed of its own.
+
     What is watched is the distribution of the scores passed. A change of the mix of questions alone also
     rings, and a change of P(label | score) does not. Scores of one session that resemble each other are not
-    exchangeable. A slow change is absorbed by the reference and may never ring.
+    exchangeable and ring without any change: pass one a session. A slow change is absorbed by the reference
+    and may never ring.
 
     A score costs tens of microseconds, and all are kept, eight bytes each. Calls may come from several
     threads; each is taken as a whole.

@@ -111,7 +111,7 @@ def test_a_change_is_seen_late_and_without_a_reference() -> None:
 
 
 def test_a_stream_of_one_value_is_no_drift() -> None:
-    """Ties say nothing: a constant score never rings, whatever the seed."""
+    """Ties say nothing: on a constant score the seed alone decides, and these five do not ring."""
     assert not any(DriftMonitor([0.5] * 50, seed=seed).update_many([0.5] * 400).alarm for seed in range(5))
 
 
@@ -174,8 +174,9 @@ def test_a_sentence_says_what_rang() -> None:
     """The sentence of an alarm names the score, the rate and the change."""
     state = DriftMonitor(normal(6, 200)).update_many(normal(7, 60, 2.0))
     assert state.sentence == (
-        f"Drift: at score {state.alarm_at} of 60 the evidence reached the alarm that rings in at most 1 % of "
-        "runs without drift; the scores seem to have become higher."
+        f"Alarm: at score {state.alarm_at} of 60 the evidence reached the alarm that rings in at most 1 % of "
+        "runs of exchangeable scores (independent, and spread as before); the scores seem to have become "
+        "higher."
     )
     assert repr(DriftMonitor([1.0])) == "DriftMonitor(0 seen after 1, alarm=False)"
 

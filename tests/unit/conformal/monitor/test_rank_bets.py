@@ -23,7 +23,7 @@ def test_bets_pay_ratios_of_normal_densities(p_value: float) -> None:
 
 @pytest.mark.parametrize("number", range(len(BETS)))
 def test_every_bet_is_a_density(number: int) -> None:
-    """A bet pays 1 on average over a uniform p-value, so it cannot gain where nothing drifts."""
+    """A bet pays 1 on average over a uniform p-value, so it cannot gain on exchangeable scores."""
     total = sum(
         quad(lambda p: bet_factors(p)[number], *part)[0] for part in [(0, 0.01), (0.01, 0.99), (0.99, 1)]
     )

@@ -129,9 +129,9 @@ def test_sentences_name_the_event() -> None:
         "most 0.1 peaked at 1, and the alarm rings at 20."
     )
     assert monitor.update_many([True] * 4).sentence == (
-        f"Risk above target: 4 of 5 outcomes were bad (false accept). At outcome "
-        f"{monitor.state.alarm_at} the evidence reached the alarm, which rings in at most 5 % of runs whose "
-        "risk never exceeds 0.1."
+        f"Alarm: 4 of 5 outcomes were bad (false accept). At outcome {monitor.state.alarm_at} the evidence "
+        "reached the alarm, which rings in at most 5 % of runs whose risk, given what came before, never "
+        "exceeds 0.1."
     )
     assert "0 of 0 outcomes were bad, the" in RiskMonitor(0.1).state.sentence
     assert repr(RiskMonitor(0.1)) == "RiskMonitor(0 of 0 bad, target=1/10, alarm=False)"
