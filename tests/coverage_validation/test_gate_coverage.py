@@ -61,7 +61,8 @@ def rank_by_hand(n: int, alpha: str) -> int:
 
 def pac_rank_by_hand(n: int, alpha: str, delta: str) -> int:
     """The smallest k with P(Binomial(n, 1 - alpha) >= k) <= delta, by trying each."""
-    return next(k for k in range(1, n + 1) if binom.sf(k - 1, n, float(1 - Fraction(alpha))) <= float(delta))
+    within = binom.sf(np.arange(n), n, float(1 - Fraction(alpha))) <= float(delta)
+    return 1 + int(np.flatnonzero(within)[0])
 
 
 def ranks_in_use(gate: Gate, rows: LabelledScores) -> tuple[int, int]:
