@@ -225,5 +225,7 @@ def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) ->
             notes[row].append(f"{dropped} of {got} passages dropped as invalid")
         if wanted is not None and got < wanted:
             notes[row].append(f"{got} passages returned of {wanted} requested")
+        if settings.gate is not None and settings.gate.provenance is None:
+            notes[row].append("the gate does not say how its scores were made: nothing was compared with it")
         if settings.embedding_backend == "lexical":
             notes[row].append("topical grounding not assessed: lexical vectors have no absolute scale")

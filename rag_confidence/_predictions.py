@@ -80,8 +80,8 @@ class Gate(Protocol):
         """How the scores were made that it was fitted on."""
 
     @property
-    def largest_score(self) -> float:
-        """The largest score that it was fitted on."""
+    def score_range(self) -> tuple[float, float]:
+        """The smallest and the largest score that it was fitted on."""
 
     @property
     def fingerprint(self) -> str:
@@ -89,6 +89,9 @@ class Gate(Protocol):
 
     def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
         """The decision on one score."""
+
+    def decide_one(self, score: float, group: GroupName | None) -> GatePrediction:
+        """The decision on one score that was checked before: no error and no warning of its own."""
 
     def predict(self, scores: ArrayLike, groups: Sequence[GroupName] | None = None) -> GatePredictions:
         """The decisions on many scores."""
@@ -184,7 +187,7 @@ class GatePredictions:
             return [self[i] for i in range(len(self))[index]]
         position = range(len(self))[index]
         group = None if self.groups is None else self.groups[position]
-        found = self.gate.predict_one(self.scores[position], group)
+        found = self.gate.decide_one(self.scores[position], group)
         kept = bool(self.label0_kept[position]), bool(self.label1_kept[position])
         if found.decision is not decide(*kept, self.on_conflict):
             raise ValueError(

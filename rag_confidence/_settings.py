@@ -78,26 +78,28 @@ def _check_calibrator(calibrator: Any, provenance: Provenance) -> None:
     """Refuse a probability map of percentages, which would clip every KPI, or of scores made otherwise."""
     made = getattr(calibrator, "provenance", None)
     _check_provenance("calibrator", made if isinstance(made, Provenance) else None, provenance)
-    largest = getattr(getattr(calibrator, "rows", None), "largest_score", 0.0)
-    if largest > 1.0:
-        raise CalibrationMismatch(
-            f"`calibrator` must be fitted on KPIs in [0, 1]; got one for scores up to {largest:g}, which "
-            "look like percentages. Fit it on `kpi`, not on `retrieval_confidence`."
-        )
+    _check_range("calibrator", getattr(getattr(calibrator, "rows", None), "score_range", None))
 
 
 def _check_gate(gate: Gate, provenance: Provenance) -> None:
     """Refuse what is no gate, and a gate for scores that were made in another way."""
-    if isinstance(gate, type) or not hasattr(gate, "predict_one") or not hasattr(gate, "largest_score"):
+    if isinstance(gate, type) or not hasattr(gate, "predict_one") or not hasattr(gate, "score_range"):
         raise TypeError(
             f"`gate` must be a fitted gate; got {type(gate).__name__}. Pass what fit_conformal_gate returned."
         )
-    if gate.largest_score > 1.0:
-        raise CalibrationMismatch(
-            f"`gate` must be fitted on KPIs in [0, 1]; got one for scores up to {gate.largest_score:g}, "
-            "which look like percentages or raw scores. Fit it on `kpi`, not on `retrieval_confidence`."
-        )
+    _check_range("gate", gate.score_range)
     _check_provenance("gate", gate.provenance, provenance)
+
+
+def _check_range(name: str, fitted: tuple[float, float] | None) -> None:
+    """Refuse what was fitted on scores that no KPI can be: percentages, distances, logits."""
+    if fitted is None or (fitted[0] >= 0.0 and fitted[1] <= 1.0):
+        return
+    looks = "look like percentages" if fitted[0] >= 0.0 and fitted[1] <= 100.0 else "are on another scale"
+    raise CalibrationMismatch(
+        f"`{name}` must be fitted on KPIs in [0, 1]; got one for scores from {fitted[0]:g} to {fitted[1]:g}, "
+        f"which {looks}. Fit it on `kpi`, not on `retrieval_confidence` or another score."
+    )
 
 
 def _check_provenance(name: str, fitted: Provenance | None, here: Provenance) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class CalibrationMismatch(ValueError):
     """A score was made in another way than those a gate was fitted on."""
@@ -29,3 +32,11 @@ class WeakSeparationWarning(UserWarning):
 
 class OutOfRangeWarning(UserWarning):
     """A raw score lies far outside the range of those a gate was fitted on."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that led here, however deep the call."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rag_confidence"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)

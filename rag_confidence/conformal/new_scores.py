@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from rag_confidence._history import check_aligned, check_fractions, check_labels, check_scores, real_vector
 from rag_confidence._options import check_choice
 from rag_confidence._types import FloatArray, Mask
-from rag_confidence.errors import OutOfRangeWarning
+from rag_confidence.errors import OutOfRangeWarning, warn_caller
 
 ScoreKind: TypeAlias = Literal["fraction", "raw"]
 
@@ -21,6 +20,8 @@ RAW_CURE = "Pass the unrounded KPI or a probability, or fit the gate with score_
 _ONE = np.float64(1.0).view(np.uint64)
 _PRECISIONS = ("float16", "float32", "float64")
 _LARGEST_PERCENTAGE = 100.0
+# Logits and sums of a few cosines stay below; percentages of a calibration set do not.
+_LARGEST_SMALL = 20.0
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Scale:
 
     @property
     def looks_like_percentages(self) -> bool:
-        """Whether raw scores lie in [0, 100] but none of them in [0, 1]."""
-        return self.kind == "raw" and self.low > 1.0 and self.high <= _LARGEST_PERCENTAGE
+        """Whether raw scores lie in [0, 100] and far above 1."""
+        return self.kind == "raw" and self.low >= 0.0 and _LARGEST_SMALL < self.high <= _LARGEST_PERCENTAGE
 
 
 def check_calibration(
@@ -106,7 +107,12 @@ def _one_number(score: Any) -> Any:
     if isinstance(score, np.ndarray) and score.ndim == 0:
         score = score[()]
     if isinstance(score, (np.floating, np.integer, float, int)) and not isinstance(score, bool):
-        return score if isinstance(score, (np.float16, np.float32)) else float(score)
+        if isinstance(score, (np.float16, np.float32)):
+            return score
+        try:
+            return float(score)
+        except OverflowError:
+            return math.inf
     raise TypeError(f"`score` must be a real number; got {score!r}. Pass one score, or use predict for many.")
 
 
@@ -120,7 +126,7 @@ def _warn_if_far(low: float, high: float, scale: Scale) -> None:
         return
     shown = f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
     message = f"scores far outside the calibrated range {scale.low:.6g} to {scale.high:.6g}: {shown}. {cure}"
-    warnings.warn(message, OutOfRangeWarning, stacklevel=4)
+    warn_caller(message, OutOfRangeWarning)
 
 
 def coarser(dtype: np.dtype[Any], scale: Scale) -> np.dtype[Any]:

@@ -17,6 +17,11 @@ _TINY = float(np.finfo(np.float64).tiny)
 _ROW = {signal: row for row, signal in enumerate(Signal)}
 
 
+# The last bits of a KPI depend on how many retrievals are scored together. A gate whose threshold is a KPI
+# from the log must meet the same number when it serves.
+KPI_DECIMALS = 12
+
+
 @dataclass(frozen=True, eq=False)
 class Drivers:
     """Five signals a query in [0, 1], high is good; nan where one was not assessed.
@@ -96,7 +101,7 @@ def combine(
     drivers = values[1:] if counted is None else np.stack(counted)
     weighted, weights = _weighted(drivers, policy.weight_column)
     # The weights sum to one only up to rounding.
-    return Drivers(values, weights, np.minimum(weighted, 1.0) * gate)
+    return Drivers(values, weights, np.round(np.minimum(weighted, 1.0) * gate, KPI_DECIMALS))
 
 
 def _weighted(drivers: FloatArray, column: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -141,4 +146,5 @@ def default_drivers_of_one(
     total = sum(weights) or 1.0
     weights = [weight / total for weight in weights]
     weighted = sum(w * v for w, v in zip(weights, shape, strict=True) if w)
-    return DriversOfOne([gate if grounded else math.nan, *shape], weights, min(weighted, 1.0) * gate)
+    kpi = round(min(weighted, 1.0) * gate, KPI_DECIMALS)
+    return DriversOfOne([gate if grounded else math.nan, *shape], weights, kpi)

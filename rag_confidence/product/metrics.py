@@ -181,7 +181,7 @@ class RagConfidenceMetrics:
 
     @property
     def kpi(self) -> float:
-        """The KPI in [0, 1], unrounded."""
+        """The KPI in [0, 1], to twelve decimals."""
         return float(self.record["kpi"])
 
     @property

@@ -75,7 +75,9 @@ def contributions(record: Mapping[str, Any]) -> tuple[Contribution, ...]:
     """
     gate = record["signals.topical_grounding"]
     factor = 1.0 if gate is None else float(gate)
-    shape = record["kpi"] / factor if factor > 0.0 else 0.0
+    drivers = [(record[f"signals.{signal}"], record[f"weights.{signal}"]) for signal in tuple(Signal)[1:]]
+    # The seed counts robustness that was not probed as 1; elsewhere what was not assessed has no weight.
+    shape = min(sum(weight * (1.0 if value is None else value) for value, weight in drivers), 1.0)
     found = [
         _contribution(record, Signal.TOPICAL_GROUNDING, 1.0, 0.0 if gate is None else shape * (1.0 - factor))
     ]

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from hypothesis import strategies as st
 from refusals import quiet, refuse
 from strategies import Retrieval, generator, retrievals
 
-from rag_confidence import MetricPolicy, RagConfidenceMetrics, score, score_many
+from rag_confidence import MetricPolicy, RagConfidenceMetrics, fit_isotonic, fit_risk_gate, score, score_many
 from rag_confidence._types import Decision, Guarantee, Provenance
 from rag_confidence.conformal.gate.fit import fit_conformal_gate
 from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.conformal.gate.loose import Thresholds
-from rag_confidence.errors import CalibrationMismatch
+from rag_confidence.errors import CalibrationMismatch, OutOfRangeWarning
 from rag_confidence.product.record import json_schema
 
 LABELS = [0] * 9 + [1] * 9
@@ -662,3 +663,59 @@ def test_keys_are_gained_and_none_is_lost() -> None:
     assert list(plain) == list(gated)
     assert len(FIRST) == 68
     assert set(plain) - GATE_KEYS == set(FIRST)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda rng, labels: np.minimum(rng.normal(-3, 1, 400) + 1.5 * labels, -0.01),
+        lambda rng, labels: rng.normal(-8, 2, 400).clip(-20, 0.9) + labels * 0.05,
+        lambda rng, labels: rng.uniform(20, 90, 400) + 5 * labels,
+    ],
+    ids=["log-probabilities", "logits up to 1", "percentages"],
+)
+def test_what_was_fitted_on_another_scale_is_refused(made: Any) -> None:
+    """A gate or a map for scores that no KPI can be would answer anything: it is refused, not obeyed."""
+    rng = np.random.default_rng(5)
+    labels = (np.arange(400) % 2).astype(int)
+    scores = made(rng, labels)
+    with quiet():
+        gates = [fit_conformal_gate(scores, labels, score_kind="raw")]
+        gates.append(fit_risk_gate(scores, labels, 0.6, score_kind="raw"))
+        chance = fit_isotonic(scores, labels)
+    for gate in gates:
+        refuse(
+            CalibrationMismatch,
+            r"^`gate` must be fitted on KPIs",
+            lambda g=gate: score(QUERY, PASSAGES, gate=g),
+        )
+    refuse(
+        CalibrationMismatch,
+        r"^`calibrator` must be fitted on KPIs",
+        lambda: score(QUERY, PASSAGES, calibrator=chance),
+    )
+
+
+def test_a_row_of_the_log_is_decided_as_in_the_log() -> None:
+    """A threshold is a KPI of the log; scored again, alone or in a batch, that row meets the same number."""
+    rng = np.random.default_rng(3)
+    queries = rng.standard_normal((300, 32))
+    passages = queries[:, None, :] * 0.7 + rng.standard_normal((300, 8, 32))
+    batch = score_many(queries, passages)
+    alone = np.array([score(q, p).kpi for q, p in zip(queries, passages, strict=True)])
+    assert (alone == batch.kpi).mean() > 0.99
+    labels = rng.random(300) < np.argsort(np.argsort(batch.kpi)) / 300
+    for alpha in (0.05, 0.1, 0.2):
+        gate = fit_conformal_gate(batch.kpi, labels, alpha, provenance=batch.provenance)
+        for at in np.flatnonzero(np.isin(batch.kpi, [gate.q0, gate.t1])).tolist():
+            one = score(queries[at], passages[at], gate=gate)
+            assert one.decision == score_many(queries, passages, gate=gate).decision[at]
+
+
+def test_reading_decisions_warns_no_more() -> None:
+    """A score far outside warns once, at the line that asked, and not again when the answer is read."""
+    gate = fit_conformal_gate([*range(20), *range(15, 35)], [0] * 20 + [1] * 20, score_kind="raw")
+    with pytest.warns(OutOfRangeWarning) as caught:
+        found = gate.predict([500.0])
+    assert caught[0].filename == __file__
+    assert found[0].decision == "accept"

@@ -72,7 +72,7 @@ class Confusion:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreAudit:
     """What `audit_scores` found.
 
@@ -127,6 +127,13 @@ class ScoreAudit:
     target_risk: float
     acceptance_at_target: float
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        auroc = "none" if self.auroc is None else f"{self.auroc:.3f}"
+        return (
+            f"ScoreAudit({self.n} rows, prevalence {self.prevalence:.3f}, AUROC {auroc}, Brier {self.brier:.4f}, "
+            f"ECE {self.ece:.4f}, {len(self.warnings)} warnings)"
+        )
 
     @property
     def n(self) -> int:

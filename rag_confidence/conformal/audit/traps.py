@@ -52,7 +52,7 @@ class LexicalTrap:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LexicalTraps:
     """What `find_lexical_traps` found, highest score first.
 
@@ -87,6 +87,9 @@ class LexicalTraps:
 
     def __len__(self) -> int:
         return len(self.traps)
+
+    def __repr__(self) -> str:
+        return f"LexicalTraps({len(self)} of {self.n} rows at threshold {self.threshold:g}: {self.summary})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -159,9 +159,9 @@ class ConformalGate:
         return self._guarantees(self.table.only.group)
 
     @property
-    def largest_score(self) -> float:
-        """The largest calibration score."""
-        return self.scale.high
+    def score_range(self) -> tuple[float, float]:
+        """The smallest and the largest calibration score."""
+        return self.scale.low, self.scale.high
 
     @cached_property
     def fingerprint(self) -> str:
@@ -197,7 +197,10 @@ class ConformalGate:
         TypeError, ValueError
             For what is no finite score, percentages where fractions were fitted, and a missing group.
         """
-        value = check_new_score(score, self.scale)
+        return self.decide_one(check_new_score(score, self.scale), group)
+
+    def decide_one(self, value: float, group: GroupName | None) -> GatePrediction:
+        """The decision on one score that was checked before."""
         found = self.table.find(group)
         cell = found.cell
         seen, q0, t1 = self._comparable(np.asarray(value), cell.q0, cell.t1)
@@ -205,14 +208,14 @@ class ConformalGate:
         # Widening is exact, and plain floats compare faster than arrays without axes.
         seen, q0, t1 = float(seen), float(q0), float(t1)
         bar = q0 if self.on_conflict == "accept" else max(q0, t1)
-        keeps_0, keeps_1 = seen <= q0, seen >= t1
+        keeps_0, keeps_1, margin = seen <= q0, seen >= t1, seen - bar
         return GatePrediction(
             score=float(value),
             decision=decide(keeps_0, keeps_1, self.on_conflict),
             prediction_set=set_of(keeps_0, keeps_1),
             p_value_0=float(p0),
             p_value_1=float(p1),
-            margin_to_threshold=None if math.isinf(bar) else seen - bar,
+            margin_to_threshold=margin if math.isfinite(margin) else None,
             reason_code=reason_of(keeps_0, keeps_1, unfit=found.unfit, infinite=cell.is_infinite),
             group=group,
             guarantee=self._guarantees(group),
@@ -330,6 +333,8 @@ class ConformalGate:
         return replace(self, levels=levels, table=self.table.at(levels))
 
     def _predict_groups(self, scores: ArrayLike, groups: Sequence[GroupName] | None) -> GatePredictions:
+        if not self.table.groups:
+            self.table.check_asked("given")
         values = check_new_scores(scores, self.scale)
         names, places, found = self.table.find_many(scores, groups)
         q0, t1 = [one.cell.q0 for one in found], [one.cell.t1 for one in found]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from rag_confidence.conformal.gate.cells import Cell, Levels
-from rag_confidence.errors import CalibrationRefused, SmallCalibrationWarning, WeakSeparationWarning
+from rag_confidence.errors import (
+    CalibrationRefused,
+    SmallCalibrationWarning,
+    WeakSeparationWarning,
+    warn_caller,
+)
 
 AUROC_FLOOR = 0.60
 
@@ -61,6 +65,6 @@ def tell(small: str | None, weak: str | None, *, strict: bool) -> None:
             "drop strict=True."
         )
     if small:
-        warnings.warn(small, SmallCalibrationWarning, stacklevel=3)
+        warn_caller(small, SmallCalibrationWarning)
     if weak:
-        warnings.warn(weak, WeakSeparationWarning, stacklevel=3)
+        warn_caller(weak, WeakSeparationWarning)
