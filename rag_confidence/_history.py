@@ -16,6 +16,8 @@ GroupName: TypeAlias = str | int
 
 _SHOWN = 8
 _CURE = "Pass one number a row."
+_LEAST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
+_LIKE_PERCENTAGES = 1.5
 
 
 def check_scores(name: str, scores: ArrayLike) -> FloatArray:
@@ -38,6 +40,7 @@ def real_vector(name: str, values: ArrayLike) -> FloatArray:
     if type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.float64:
         return values
     refuse_masked(name, values)
+    kinds = set(map(type, values)) if isinstance(values, (list, tuple)) else set()
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
@@ -48,17 +51,33 @@ def real_vector(name: str, values: ArrayLike) -> FloatArray:
         raise ValueError(f"`{name}` must have shape (n,); got {array.shape}. {_CURE}")
     if array.size == 0:
         return np.zeros(0)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" or not kinds.isdisjoint((bool, np.bool_)):
         raise TypeError(
             f"`{name}` must hold real numbers; got {_odd_number(array, values)}. Convert them to float first."
         )
-    if array.dtype in (np.float16, np.float32, np.float64):
-        return array
-    return array.astype(np.float64)
+    # A number beyond the narrower float becomes infinite, which is refused as such.
+    with np.errstate(over="ignore"):
+        return array.astype(_precision(array.dtype, kinds), copy=False)
+
+
+def _precision(dtype: np.dtype[Any], kinds: set[type]) -> np.dtype[Any]:
+    """The float, in the byte order of this machine, that is no finer than the numbers were.
+
+    NumPy widens a list in which narrow floats stand beside plain ones.
+    """
+    narrow: tuple[type[np.floating[Any]], ...] = (np.float16, np.float32)
+    for kind in narrow:
+        if kind in kinds:
+            return np.dtype(kind)
+    if dtype.kind == "f" and dtype.itemsize in (2, 4, 8):
+        return np.dtype(f"f{dtype.itemsize}")
+    return np.dtype(np.float64)
 
 
 def _odd_number(array: np.ndarray[Any, Any], values: Any) -> str:
     """The first entry that is no number, as it came: NumPy makes texts of all entries if one is."""
+    if array.dtype.kind in "fiu":
+        return f"bool such as {next(entry for entry in values if isinstance(entry, (bool, np.bool_)))!r}"
     entries = array if isinstance(values, np.ndarray) else values
     if array.dtype.kind in "USO":
         odd = next((entry for entry in entries if not isinstance(entry, (int, float))), array[0])
@@ -112,7 +131,9 @@ def _not_a_label(name: str, entry: Any) -> str:
 def check_groups(name: str, groups: Sequence[GroupName] | ArrayLike) -> np.ndarray[Any, Any]:
     """`groups` as an object array (n,) of strings and integers."""
     entries = entries_of(name, groups, "one string or integer a row", "Name the group of every row.")
-    return _objects([check_group(f"{name}[{at}]", entry) for at, entry in enumerate(entries)])
+    return _objects(
+        [e if type(e) is str else check_group(f"{name}[{at}]", e) for at, e in enumerate(entries)]
+    )
 
 
 def check_group(name: str, group: Any) -> GroupName:
@@ -120,8 +141,19 @@ def check_group(name: str, group: Any) -> GroupName:
     if isinstance(group, str):
         return str(group)
     if isinstance(group, (int, np.integer)) and not isinstance(group, (bool, np.bool_)):
-        return int(group)
+        return check_whole(name, int(group))
     raise TypeError(f"`{name}` must be a string or an integer; got {group!r}. Name the group.")
+
+
+def check_whole(name: str, value: int) -> int:
+    """A whole number that serves as a name: of at most 64 bits, as databases have them."""
+    if not _LEAST_WHOLE <= value <= _LARGEST_WHOLE:
+        # Python refuses to write out integers of some thousand digits.
+        raise ValueError(
+            f"`{name}` must be of at most 64 bits if an integer; got one of {value.bit_length()} bits. "
+            "Pass it as a string."
+        )
+    return value
 
 
 def _objects(entries: list[Any]) -> np.ndarray[Any, Any]:
@@ -190,6 +222,6 @@ def check_fractions(name: str, scores: FloatArray, cure: str) -> None:
     if low >= 0.0 and high <= 1.0:
         return
     odd = low if low < 0.0 else high
-    if low >= 0.0 and high <= 100.0:
+    if low >= 0.0 and _LIKE_PERCENTAGES < high <= 100.0:
         cure = f"They look like percentages: divide by 100, or {cure[0].lower()}{cure[1:]}"
-    raise ValueError(f"`{name}` must be fractions in [0, 1]; got {odd:.6g}. {cure}")
+    raise ValueError(f"`{name}` must be fractions in [0, 1]; got {odd!r}. {cure}")

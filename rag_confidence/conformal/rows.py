@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._artefact import decode_ascending, encode_floats
-from rag_confidence._history import check_aligned
+from rag_confidence._history import check_aligned, check_whole
 from rag_confidence._options import check_integer, check_number, entries_of
 from rag_confidence._types import FloatArray, IntArray, Mask, Provenance
 from rag_confidence.errors import RowsReused
@@ -59,9 +59,10 @@ class Rows:
         return found.hexdigest()
 
     @property
-    def largest_score(self) -> float:
-        """The largest score of any row."""
-        return float(max(self.scores0[-1:].max(initial=-np.inf), self.scores1[-1:].max(initial=-np.inf)))
+    def score_range(self) -> tuple[float, float]:
+        """The smallest and the largest score of any row."""
+        ends = [float(column[at]) for column in (self.scores0, self.scores1) if len(column) for at in (0, -1)]
+        return min(ends), max(ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -122,23 +123,41 @@ def sorted_scores(values: FloatArray) -> FloatArray:
 def hashed_ids(row_ids: Sequence[Hashable] | ArrayLike) -> frozenset[str]:
     """Hashes of ids, which must differ: a row that stands twice would count twice."""
     entries = [_plain(entry) for entry in entries_of("row_ids", row_ids, "one id a row", "Name each row.")]
-    hashes = {_hashed(entry): entry for entry in entries}
-    if len(hashes) < len(entries):
-        twice = [entry for entry, count in Counter(entries).items() if count > 1]
+    hashes = [_hashed(entry) for entry in entries]
+    if len(set(hashes)) < len(entries):
+        counts = Counter(hashes)
+        twice = dict.fromkeys(repr(e) for e, found in zip(entries, hashes, strict=True) if counts[found] > 1)
         raise ValueError(
-            f"`row_ids` must differ from each other; got {twice[:_SHOWN]} more than once. "
-            "Leave out copies of a row; several rows of one query share a cluster, not an id."
+            f"`row_ids` must differ from each other, as text too; got {', '.join([*twice][:_SHOWN])} more "
+            "than once. Leave out copies of a row; several rows of one query share a cluster, not an id."
         )
     return frozenset(hashes)
 
 
 def _plain(entry: Any, name: str = "row_ids") -> Any:
     value = entry.item() if isinstance(entry, np.generic) else entry
-    if not isinstance(value, Hashable):
+    if not _is_hashable(value):
         raise TypeError(f"`{name}` must be strings or numbers; got {type(value).__name__}. Name each row.")
-    if value is None or value != value:
+    if _is_missing(value):
         raise ValueError(f"`{name}` must name every row; got {value!r}. Name each row.")
-    return value
+    return check_whole(name, value) if isinstance(value, int) else value
+
+
+def _is_hashable(value: Any) -> bool:
+    """Whether it has a hash: a tuple has one only if its entries do."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_missing(value: Any) -> bool:
+    """None, and what does not equal itself: nan, NaT, and the NA of pandas, which will not even say so."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
 
 
 def plain_names(name: str, entries: Any) -> np.ndarray[Any, Any]:
@@ -176,6 +195,7 @@ def refuse_overlap(rows: Rows, others: Fitted | Iterable[Fitted]) -> None:
 
     Notes
     -----
+    Scores of two precisions are compared in the coarser one; half precision tells no rows apart.
     Scores of six decimals or fewer coincide without being the same row, so rounded scores without ids
     cannot be checked.
     """
@@ -184,8 +204,7 @@ def refuse_overlap(rows: Rows, others: Fitted | Iterable[Fitted]) -> None:
         if rows.ids is not None and other.rows.ids is not None:
             count = len(rows.ids & other.rows.ids)
         else:
-            count = len(np.intersect1d(_telling(rows, 0), _telling(other.rows, 0)))
-            count += len(np.intersect1d(_telling(rows, 1), _telling(other.rows, 1)))
+            count = _shared(rows, other.rows)
         if count:
             raise RowsReused(
                 f"`disjoint_from` must have been fitted on other rows; got a {name} that shares {count} rows "
@@ -203,11 +222,23 @@ def _fitted(others: Any) -> list[Fitted]:
     return entries
 
 
-def _telling(rows: Rows, label: int) -> FloatArray:
-    """The scores of a class that only the same row would show again."""
-    scores = rows.scores1 if label else rows.scores0
-    off = np.abs(scores - np.round(scores, _WRITTEN_DECIMALS))
-    return np.asarray(scores[off > _SLACK[rows.precision] * np.maximum(1.0, np.abs(scores))])
+def _shared(rows: Rows, others: Rows) -> int:
+    """How many scores with the same label both hold that tell rows apart."""
+    precision = min(rows.precision, others.precision, key=lambda name: np.dtype(name).itemsize)
+    pairs = (rows.scores0, others.scores0), (rows.scores1, others.scores1)
+    return sum(len(np.intersect1d(_telling(a, precision), _telling(b, precision))) for a, b in pairs)
+
+
+def _telling(scores: FloatArray, precision: str) -> FloatArray:
+    """The scores, in some precision, that only the same row would show again."""
+    if np.isinf(_SLACK[precision]):
+        return scores[:0]
+    # A score beyond the precision becomes infinite there, and tells nothing.
+    with np.errstate(over="ignore"):
+        seen = scores.astype(precision).astype(np.float64)
+    seen = seen[np.isfinite(seen)]
+    off = np.abs(seen - np.round(seen, _WRITTEN_DECIMALS))
+    return np.asarray(seen[off > _SLACK[precision] * np.maximum(1.0, np.abs(seen))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +302,7 @@ def split_history(
     check_aligned(row_ids=row_ids, cluster=cluster)
     kept = row_ids if cluster is None else cluster
     name = "row_ids" if cluster is None else "cluster"
-    salt = f"split:{check_integer('seed', seed, 0)}:"
+    salt = f"split:{check_whole('seed', check_integer('seed', seed, 0))}:"
     entries = [_plain(entry, name) for entry in entries_of(name, kept, "one id a row", "Name each row.")]
     places = np.array([int(_hashed(entry, salt), 16) / 2.0**64 for entry in entries])
     ends = np.cumsum(_checked_shares(SHARES if shares is None else shares))

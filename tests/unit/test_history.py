@@ -62,6 +62,41 @@ def test_the_precision_of_scores_is_kept(dtype: Any) -> None:
     assert check_scores("scores", [dtype(0.1), dtype(0.2)]).dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_the_byte_order_of_scores_changes_nothing(dtype: str) -> None:
+    """Floats of another byte order become those of this machine, of the same precision and value."""
+    foreign = np.array([0.1, 0.2], dtype=dtype).astype(np.dtype(dtype).newbyteorder("S"))
+    checked = check_scores("scores", foreign)
+    assert checked.dtype == np.dtype(dtype)
+    assert checked.dtype.isnative
+    assert checked.tolist() == foreign.tolist()
+
+
+@pytest.mark.parametrize(
+    ("scores", "dtype"),
+    [
+        ([np.float32(0.1), 0.5], np.float32),
+        ((0.5, np.float32(0.1)), np.float32),
+        ([np.float32(0.1), 1], np.float32),
+        ([np.float32(0.1), np.float64(0.5)], np.float32),
+        ([np.float32(0.1), np.float16(0.5), 0.5], np.float16),
+        ([np.float64(0.1), 0.5, 1], np.float64),
+    ],
+    ids=repr,
+)
+def test_a_mixed_list_has_the_precision_of_its_coarsest_float(scores: Any, dtype: Any) -> None:
+    """A narrow float in a list stays known as one: plain floats beside it do not hide its rounding."""
+    assert check_scores("scores", scores).dtype == dtype
+
+
+@pytest.mark.parametrize("odd", [True, False, np.True_], ids=repr)
+@pytest.mark.parametrize("wrap", [list, tuple])
+def test_a_boolean_among_numbers_is_no_score(odd: Any, wrap: Any) -> None:
+    """True is not 1.0, beside numbers no more than alone."""
+    call = lambda: check_scores("scores", wrap([odd, 0.5] * 200))  # noqa: E731
+    refuse(TypeError, f"^`scores` must hold real numbers; got bool such as .*{odd}", call)
+
+
 @pytest.mark.parametrize(
     "scores",
     [
@@ -157,19 +192,25 @@ def test_fractions_include_both_ends() -> None:
     check_fractions("scores", np.array([0.0, 1.0, -0.0, 0.5]), "Pass 'raw'.")
 
 
-@pytest.mark.parametrize("scores", [[85.0, 92.0], [0.5, 1.5], [100.0]])
+@pytest.mark.parametrize("scores", [[85.0, 92.0], [0.5, 2.0], [100.0]])
 def test_percentages_are_named(scores: list[float]) -> None:
     """Scores between 0 and 100 that are no fractions are called percentages."""
     call = lambda: check_fractions("scores", np.array(scores), "Pass 'raw'.")  # noqa: E731
     refuse(ValueError, r"^`scores` must be fractions in \[0, 1\]; got .*percentages", call)
 
 
-@pytest.mark.parametrize("scores", [[-0.1, 0.5], [101.0], [-85.0, 85.0], [1e300]])
+@pytest.mark.parametrize("scores", [[-0.1, 0.5], [101.0], [-85.0, 85.0], [1e300], [1.5]])
 def test_other_scales_are_refused_as_what_they_are(scores: list[float]) -> None:
     """Scores that cannot be percentages are refused without that guess."""
     call = lambda: check_fractions("scores", np.array(scores), "Pass 'raw'.")  # noqa: E731
     message = refuse(ValueError, r"^`scores` must be fractions in \[0, 1\]; got ", call)
     assert "percentages" not in message
+
+
+def test_a_score_a_hair_too_large_is_shown_in_full() -> None:
+    """The next number above 1 is not shown as 1, and is no percentage."""
+    call = lambda: check_fractions("scores", np.array([np.nextafter(1.0, 2.0)]), "Pass 'raw'.")  # noqa: E731
+    assert "percentages" not in refuse(ValueError, r"got 1\.0000000000000002\. ", call)
 
 
 # --- labels
@@ -280,6 +321,14 @@ def test_other_groups_are_refused_with_their_row(group: Any) -> None:
     """A group that is missing or of another kind is refused, and its row is named."""
     refuse(EITHER, r"^`groups\[1\]` must be ", lambda: check_groups("groups", ["a", group]))
     refuse(EITHER, r"^`group` must be ", lambda: check_group("group", group))
+
+
+@pytest.mark.parametrize("group", [2**64, -(2**63) - 1, 10**5000], ids=["above", "below", "huge"])
+def test_whole_numbers_that_name_have_64_bits(group: int) -> None:
+    """A longer integer names no group: its digits cannot even be shown."""
+    refuse(ValueError, r"^`group` must be of at most 64 bits", lambda: check_group("group", group))
+    refuse(ValueError, r"^`groups\[0\]` must be of at most 64", lambda: check_groups("groups", [group]))
+    assert check_group("group", 2**64 - 1) == 2**64 - 1
 
 
 @pytest.mark.parametrize("groups", ["ab", 1, {"a": 1}, {"a"}], ids=repr)

@@ -304,3 +304,83 @@ def test_any_fit_that_holds_rows_can_be_compared() -> None:
     refuse_overlap(mine, [Holder(rows_of(np.array([0.1, 0.9]), labels, ["c", "d"]))])
     other = Holder(rows_of(np.array([0.5, 0.6]), labels, ["b", "c"]))
     refuse(RowsReused, "got a Holder that shares 1 row", lambda: refuse_overlap(mine, [other]))
+
+
+# --- names that are none
+
+
+@pytest.mark.parametrize("ids", [[7, "7", 8, 9], [7, 7.0, 8, 9], ["7", 7.0, 8, 9]], ids=repr)
+def test_ids_that_count_as_one_are_both_shown(ids: list[Any]) -> None:
+    """7, 7.0 and "7" are one id, and the refusal shows each as it came."""
+    call = lambda: rows_of(np.arange(4.0), np.array([0, 1, 0, 1], dtype=bool), ids)  # noqa: E731
+    message = refuse(ValueError, "^`row_ids` must differ", call)
+    assert f"{ids[0]!r}, {ids[1]!r} more than once" in message
+
+
+@pytest.mark.parametrize("odd", [10**5000, 2**64, ([],)], ids=["huge", "65 bits", "list in tuple"])
+@pytest.mark.parametrize("name", ["row_ids", "clusters"])
+def test_names_can_be_hashed_and_shown(name: str, odd: Any) -> None:
+    """An integer beyond 64 bits and what has no hash name nothing."""
+    names = {name: [odd, *range(17)]}
+    call = lambda: fit_conformal_gate([0.1, 0.9] * 9, [0, 1] * 9, **names)  # noqa: E731
+    refuse((TypeError, ValueError), f"^`{name}` must be ", call)
+
+
+def test_a_seed_has_64_bits() -> None:
+    """A seed too long to be written out is refused as such."""
+    refuse(ValueError, "^`seed` must be of at most 64 bits", lambda: split_history([1, 2], seed=10**5000))
+
+
+@pytest.mark.needs_extra("test")
+@pytest.mark.parametrize("name", ["row_ids", "clusters"])
+@pytest.mark.parametrize("missing", ["NA", "NaT"])
+def test_the_missing_values_of_pandas_name_nothing(name: str, missing: str) -> None:
+    """NA and NaT among names are refused as missing, like None."""
+    import pandas as pd
+
+    names = {name: [getattr(pd, missing), *range(17)]}
+    call = lambda: fit_conformal_gate([0.1, 0.9] * 9, [0, 1] * 9, **names)  # noqa: E731
+    refuse(ValueError, f"^`{name}` must name every row", call)
+
+
+# --- rows of two precisions
+
+
+@pytest.mark.parametrize("narrow_first", [True, False])
+def test_reuse_is_found_across_precisions(narrow_first: bool) -> None:
+    """The same rows stored as float32 and as float64 are met again, in either order."""
+    scores, labels = np.random.default_rng(5).random(40), np.arange(40) % 2 == 0
+    wide, narrow = rows_of(scores, labels, None), rows_of(scores.astype(np.float32), labels, None)
+    first, second = (narrow, wide) if narrow_first else (wide, narrow)
+    with pytest.raises(RowsReused, match=r"shares [234]\d rows"):
+        refuse_overlap(first, Stored(second))
+
+
+def test_half_precision_tells_no_rows_apart() -> None:
+    """Scores in half precision coincide by chance, so they are no sign of reuse beside any other."""
+    scores, labels = np.random.default_rng(5).random(40), np.arange(40) % 2 == 0
+    half, wide = rows_of(scores.astype(np.float16), labels, None), rows_of(scores, labels, None)
+    refuse_overlap(half, Stored(wide))
+    refuse_overlap(wide, Stored(half))
+
+
+def test_written_scores_of_two_precisions_do_not_look_like_reuse() -> None:
+    """Scores of six decimals coincide without being one row, whatever they are stored in."""
+    scores, labels = np.round(np.random.default_rng(5).random(40), 6), np.arange(40) % 2 == 0
+    wide, narrow = rows_of(scores, labels, None), rows_of(scores.astype(np.float32), labels, None)
+    refuse_overlap(wide, Stored(narrow))
+    refuse_overlap(narrow, Stored(wide))
+
+
+def test_scores_beyond_single_precision_tell_nothing_there() -> None:
+    """A score that float32 cannot hold is compared with none of them, and warns of nothing."""
+    labels = np.array([True, False])
+    wide = rows_of(np.array([1e300, -1e300]), labels, None)
+    refuse_overlap(wide, Stored(rows_of(np.array([0.1234567891, 0.2], dtype=np.float32), labels, None)))
+
+
+class Stored:
+    """Something fitted on rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
