@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from rag_confidence.conformal.new_scores import Scale, check_new_score, check_ne
 from rag_confidence.conformal.quantile import Level, as_level
 
 _SCALE = Scale("fraction", 0.0, 1.0, "float64")
+_LIKE_PERCENTAGES = 1.5
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,14 @@ class Thresholds:
     ----------
     q0, q1 : float
         "insufficient" is kept for s <= q0, "sufficient" for 1 - s <= q1; ``inf`` keeps a label always.
+        In [0, 1] unless infinite.
     alpha : float, str, Fraction or Decimal
         The level that they were fitted at, as the caller says.
 
     Raises
     ------
     TypeError, ValueError
-        For thresholds that are not numbers.
+        For thresholds that are not numbers, or neither in [0, 1] nor infinite.
 
     Examples
     --------
@@ -52,12 +54,7 @@ class Thresholds:
 
     def __post_init__(self) -> None:
         for name in ("q0", "q1"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
-                raise TypeError(f"`{name}` must be a number; got {value!r}. Use inf for no threshold.")
-            if math.isnan(value):
-                raise ValueError(f"`{name}` must be a number; got nan. Use inf for no threshold.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, _threshold(name, getattr(self, name)))
         as_level(self.alpha)
 
     @property
@@ -66,9 +63,9 @@ class Thresholds:
         return None
 
     @property
-    def largest_score(self) -> float:
-        """1, for fractions."""
-        return _SCALE.high
+    def score_range(self) -> tuple[float, float]:
+        """0 and 1, for fractions."""
+        return _SCALE.low, _SCALE.high
 
     @cached_property
     def fingerprint(self) -> str:
@@ -103,8 +100,11 @@ class Thresholds:
 
     def predict_one(self, score: float, group: GroupName | None = None) -> GatePrediction:
         """The decision on one score in [0, 1]."""
+        return self.decide_one(check_new_score(score, _SCALE), group)
+
+    def decide_one(self, value: float, group: GroupName | None) -> GatePrediction:
+        """The decision on one score that was checked before."""
         _refuse_groups(group)
-        value = check_new_score(score, _SCALE)
         kept_0, kept_1 = self._kept(np.array([value]))
         keeps_0, keeps_1 = bool(kept_0[0]), bool(kept_1[0])
         bar = max(self.q0, 1.0 - self.q1)
@@ -114,7 +114,7 @@ class Thresholds:
             prediction_set=set_of(keeps_0, keeps_1),
             p_value_0=None,
             p_value_1=None,
-            margin_to_threshold=None if math.isinf(bar) else float(value) - bar,
+            margin_to_threshold=_margin(float(value), bar, accepted=keeps_1 and not keeps_0),
             reason_code=reason_of(keeps_0, keeps_1, unfit=False, infinite=self._is_infinite),
             group=None,
             guarantee=self.guarantee,
@@ -139,15 +139,39 @@ class Thresholds:
         return values <= q0, (1 - values <= q1) | (values >= t1)
 
 
+def _threshold(name: str, value: Any) -> float:
+    """A threshold on fractions; only infinities may lie outside [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
+        raise TypeError(f"`{name}` must be a number; got {value!r}. Use inf for no threshold.")
+    # Beside a narrow float NumPy would round what it is compared with, and warn.
+    value = float(value) if isinstance(value, np.floating) else value
+    if value != value:
+        raise ValueError(f"`{name}` must be a number; got nan. Use inf for no threshold.")
+    if 0.0 <= value <= 1.0 or value in (math.inf, -math.inf):
+        return float(value)
+    # Python refuses to write out integers of some thousand digits.
+    shown = f"{value}" if -1e300 < value < 1e300 else "a number beyond 1e300"
+    cure = "Divide percentages by 100." if _LIKE_PERCENTAGES < value <= 100 else "Use inf for no threshold."
+    raise ValueError(f"`{name}` must be a number in [0, 1], or inf; got {shown}. {cure}")
+
+
+def _margin(value: float, bar: float, *, accepted: bool) -> float | None:
+    """Score minus the bar, with the sign that the decision has whatever rounding made of it."""
+    if math.isinf(bar):
+        return None
+    return max(value - bar, 0.0) if accepted else min(value - bar, 0.0)
+
+
 Decider = TypeVar("Decider")
 
 
 def check_decider(gate: Decider) -> Decider:
     """Refuse what decides nothing."""
-    if not hasattr(gate, "predict_one"):
+    # A joint gate decides on calls, not on one score, and a class on nothing.
+    if isinstance(gate, type) or not (hasattr(gate, "predict_one") and hasattr(gate, "score_range")):
+        got = f"the class {gate.__name__}" if isinstance(gate, type) else type(gate).__name__
         raise TypeError(
-            f"`gate` must be a fitted gate or Thresholds; got {type(gate).__name__}. "
-            "Pass what fit_conformal_gate returned."
+            f"`gate` must be a fitted gate or Thresholds; got {got}. Pass what fit_conformal_gate returned."
         )
     return gate
 
