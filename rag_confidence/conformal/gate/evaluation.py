@@ -126,16 +126,19 @@ def evaluate_conformal_gate(
         return _evaluated(decided, sufficient, None, None, {})
     if not gate.table.groups:
         return _evaluated(decided, sufficient, _judged_by(gate, gate.table.whole), gate.levels, {})
-    return _evaluated(decided, sufficient, None, None, _by_group(scores, sufficient, gate, groups or ()))
+    return _evaluated(
+        decided, sufficient, None, None, _by_group(scores, sufficient, gate, decided.groups or ())
+    )
 
 
 def _by_group(
     scores: ArrayLike, sufficient: Mask, gate: ConformalGate, groups: Sequence[GroupName]
 ) -> dict[GroupName, GateEvaluation]:
-    values, names = np.asarray(scores), list(groups)
-    found = {}
-    for group in dict.fromkeys(names):
-        rows = np.array([at for at, name in enumerate(names) if name == group])
+    values, found = np.asarray(scores), {}
+    places: dict[GroupName, list[int]] = {}
+    for at, name in enumerate(groups):
+        places.setdefault(name, []).append(at)
+    for group, rows in places.items():
         met = gate.table.find(group)
         decided = gate.predict(values[rows], [group] * len(rows))
         cell = None if met.pooled else _judged_by(gate, met.cell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -71,10 +71,9 @@ def check_collected(collected: Any) -> tuple[str, str] | None:
 
 
 def _day(value: Any) -> date:
-    if isinstance(value, datetime):
-        return value.date()
-    if isinstance(value, date):
-        return value
+    # The NaT of pandas is a datetime that equals nothing and has no day.
+    if isinstance(value, date) and value == value:
+        return value.date() if isinstance(value, datetime) else value
     try:
         return datetime.fromisoformat(value).date()
     except (TypeError, ValueError):
@@ -87,12 +86,8 @@ def check_negatives(negatives: Any, labels: Mask) -> tuple[tuple[str, int], ...]
     if negatives is None:
         return (("unknown", total),)
     counts = _counted(negatives, labels)
-    odd = [kind for kind in counts if kind not in NEGATIVE_KINDS]
-    if odd:
-        raise ValueError(
-            f"`negatives` must name kinds among {', '.join(NEGATIVE_KINDS)}; got {odd[0]!r}. "
-            "Use 'unknown' where the kind is not known."
-        )
+    for kind in counts:
+        _check_kind(kind)
     if sum(counts.values()) != total:
         raise ValueError(
             f"`negatives` must count the {total} insufficient rows; got {sum(counts.values())}. "
@@ -104,7 +99,7 @@ def check_negatives(negatives: Any, labels: Mask) -> tuple[tuple[str, int], ...]
 def _counted(negatives: Any, labels: Mask) -> dict[Any, int]:
     if isinstance(negatives, Mapping):
         return {kind: check_integer("negatives", count, 0) for kind, count in negatives.items()}
-    if isinstance(negatives, str) or not isinstance(negatives, (Sequence, np.ndarray)):
+    if not _is_column(negatives):
         raise TypeError(
             f"`negatives` must be one kind a row, or counts; got {type(negatives).__name__}. "
             "Pass a list with an entry for every row, or {'near_miss': 120}."
@@ -116,11 +111,24 @@ def _counted(negatives: Any, labels: Mask) -> dict[Any, int]:
         )
     counts: dict[Any, int] = {}
     for kind, sufficient in zip(negatives, labels.tolist(), strict=True):
-        if not sufficient and not isinstance(kind, Hashable):
-            raise TypeError(f"`negatives` must name kinds; got {type(kind).__name__}. Pass one word a row.")
         if not sufficient:
+            _check_kind(kind)
             counts[kind] = counts.get(kind, 0) + 1
     return counts
+
+
+def _check_kind(kind: Any) -> None:
+    if not isinstance(kind, str) or kind not in NEGATIVE_KINDS:
+        raise ValueError(
+            f"`negatives` must name kinds among {', '.join(NEGATIVE_KINDS)}; got {kind!r}. "
+            "Use 'unknown' where the kind is not known."
+        )
+
+
+def _is_column(value: Any) -> bool:
+    """Whether it has a length and an order: lists, arrays and the columns of data frames, but no text."""
+    sized = hasattr(value, "__len__") and hasattr(value, "__iter__") and getattr(value, "ndim", 1) > 0
+    return sized and not isinstance(value, (str, bytes, Set))
 
 
 def gate_guarantee(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence._history import GroupName, check_aligned, check_group, check_groups
+from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.conformal.gate.cells import Cell, Levels
 
 SmallGroups: TypeAlias = Literal["abstain", "pool"]
@@ -27,6 +28,24 @@ class Found:
     cell: Cell
     unfit: bool = False
     pooled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Thresholds and flags of all groups of a table, and last those of unseen groups, as columns."""
+
+    q0: FloatArray
+    t1: FloatArray
+    unfit: Mask
+    infinite: Mask
+
+
+def rows_by_place(places: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[tuple[int, IntArray]]:
+    """Each place that occurs, and the rows (ascending) that have it, in one sort for all of them."""
+    order = np.argsort(places, kind="stable")
+    met, first = np.unique(places[order], return_index=True)
+    if met.size:
+        yield from zip(met.tolist(), np.split(order, first[1:]), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +122,30 @@ class CellTable:
         if groups is None or not self.groups:
             self.check_asked(None if groups is None else next(iter(groups), ""))
         check_aligned(scores=scores, groups=groups)
-        names = {group: at for at, group in enumerate(self._by_group)}
+        names = self._places
         checked = check_groups("groups", () if groups is None else groups).tolist()
         places = np.array([names.get(group, len(names)) for group in checked], dtype=np.intp)
+        return checked, places, self._all_found
+
+    @cached_property
+    def bars(self) -> Bars:
+        """Thresholds and flags of all that can be met, at the places that `find_many` gives."""
+        met = self._all_found
+        return Bars(
+            q0=np.array([one.cell.q0 for one in met]),
+            t1=np.array([one.cell.t1 for one in met]),
+            unfit=np.array([one.unfit for one in met]),
+            infinite=np.array([one.cell.is_infinite for one in met]),
+        )
+
+    @cached_property
+    def _places(self) -> dict[GroupName, int]:
+        return {group: at for at, group in enumerate(self._by_group)}
+
+    @cached_property
+    def _all_found(self) -> list[Found]:
         unseen = Found(self.whole, pooled=True) if self.small_groups == "pool" else Found(self._unseen, True)
-        return checked, places, [*(self.find(group) for group in names), unseen]
+        return [*(self.find(group) for group in self._by_group), unseen]
 
     @cached_property
     def _by_group(self) -> dict[GroupName, Cell]:
