@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rag_confidence._types import GUARANTEE_KEYS, Decision, ReasonCode, Signal, Verdict
+from rag_confidence.product.claim import check_claim
 from rag_confidence.product.verdict import CONFIDENCE_BANDS, KPI_BANDS, SIGNAL_BANDS
 
 SCHEMA_VERSION = "1.1"
@@ -74,7 +75,7 @@ _HEADLINE = (
     ),
     Key("confidence_band", "string", "coarse band of the KPI", words=CONFIDENCE_BANDS),
     Key("retrieval_confidence_band", "string", "band of the KPI", words=KPI_BANDS),
-    _fraction("kpi", "the KPI, unrounded: fit gates on this one", nullable=False),
+    _fraction("kpi", "the KPI to twelve decimals: fit gates on this one", nullable=False),
     _fraction("p_sufficient", "what `calibrator` made of the KPI"),
 )
 
@@ -190,6 +191,17 @@ _PYTHON: dict[Kind, tuple[type, ...]] = {
 }
 
 
+_WANTED: dict[Kind, str] = {
+    "number": "a number",
+    "integer": "a whole number",
+    "string": "a string",
+    "boolean": "True or False",
+    "array": "a list of strings",
+    "labels": f"one of {', '.join(str([*labels]) for labels in LABEL_SETS)}",
+    "object": "the guarantee of a gate, as a dict",
+}
+
+
 def check_value(key: Key, value: Any) -> None:
     """Refuse a `value` that the contract does not allow under `key`."""
     if value is None and key.nullable:
@@ -198,8 +210,11 @@ def check_value(key: Key, value: Any) -> None:
     typed = typed and _ENTRIES.get(key.kind, _any)(value)
     worded = not key.words or value in key.words
     if typed and worded and _within(key, value):
+        if key.kind == "object":
+            check_claim(f"record[{key.name!r}]", value)
         return
-    wanted = " or ".join(map(repr, map(str, key.words))) or f"a {key.kind}{_range_text(key)}"
+    wanted = " or ".join(map(repr, map(str, key.words))) or f"{_WANTED[key.kind]}{_range_text(key)}"
+    wanted += " or None" if key.nullable else ""
     raise ValueError(f"`record[{key.name!r}]` must be {wanted}; got {value!r}. Pass an unchanged to_dict().")
 
 
@@ -210,7 +225,6 @@ def _any(value: Any) -> bool:
 _ENTRIES: dict[Kind, Callable[[Any], bool]] = {
     "array": lambda value: all(isinstance(entry, str) for entry in value),
     "labels": lambda value: tuple(value) in LABEL_SETS and not any(map(_is_bool, value)),
-    "object": lambda value: set(value) == set(GUARANTEE_KEYS),
 }
 
 

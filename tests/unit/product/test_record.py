@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuse
 from strategies import Retrieval, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, json_schema, score
+from rag_confidence.conformal.gate.loose import Thresholds
 from rag_confidence.product.record import KEY_NAMES, KEYS, SCHEMA_VERSION, Key, check_value
 
 ROWS = [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1], [0.85, -0.2, 0.3], [0.7, 0.2, 0.5]]
@@ -169,3 +171,59 @@ def test_the_schema_refuses_what_from_dict_refuses(validator: Any, key: Key) -> 
         assert not validator.is_valid(RECORD | {key.name: value}), value
     assert not validator.is_valid({k: v for k, v in RECORD.items() if k != key.name})
     assert not validator.is_valid(RECORD | {"extra": 1})
+
+
+STATED = Thresholds(0.4, 0.5).guarantee.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("collected", ["x"]),
+        ("collected", "2026-01-01"),
+        ("collected", [1, 2]),
+        ("negatives", []),
+        ("negatives", {"near_miss": "1"}),
+        ("negatives", {"near_miss": -1}),
+        ("holds", "yes"),
+        ("holds", 1),
+        ("kind", "certain"),
+        ("kind", ["pac"]),
+        ("bound", 1.5),
+        ("alpha", True),
+        ("delta", "0.1"),
+        ("alpha_reject", math.nan),
+        ("n0", -1),
+        ("n1", 2.0),
+        ("n1", True),
+        ("group", 1.5),
+        ("group", True),
+        ("labeling_source", 3),
+        ("not_claimed", "all"),
+        ("not_claimed", [1]),
+        *((name, None) for name in ("event", "conditioning", "assumption", "sentence", "kind", "holds")),
+    ],
+    ids=repr,
+)
+def test_each_field_of_a_guarantee_is_checked(field: str, value: Any) -> None:
+    """A guarantee with a field of another type is refused by the name of the field."""
+    assert RagConfidenceMetrics.from_dict(RECORD | {"guarantee": STATED}).to_dict()["guarantee"] == STATED
+    refuse(
+        ValueError,
+        rf"^`record\['guarantee'\]\['{field}'\]` must be ",
+        lambda: RagConfidenceMetrics.from_dict(RECORD | {"guarantee": STATED | {field: value}}),
+    )
+
+
+def test_refusals_of_a_record_are_in_words() -> None:
+    """What a key must be is said in words, with None where that is allowed."""
+    wanted = {
+        "labels": "one of [], [0], [1], [0, 1] or None",
+        "object": "the guarantee of a gate, as a dict or None",
+        "array": "a list of strings",
+        "boolean": "True or False",
+        "integer": "a whole number in",
+    }
+    for kind, words in wanted.items():
+        key = next(key for key in KEYS if key.kind == kind)
+        assert f"must be {words}" in refuse(ValueError, "^`record", lambda k=key: check_value(k, "odd"))
