@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +324,8 @@ def test_a_gate_changes_nothing_but_its_own_keys(r: Retrieval, options: dict[str
         r.query, r.passages, gate=make(min(max(plain["kpi"], 0.01), 0.99)), **group, **call
     ).to_dict()
     assert list(gated) == list(plain)
-    free = GATE_KEYS | {"verdict", "verdict_action", "verdict_reason", "reason_code"}
+    assert [note for note in gated["warnings"] if "the gate does not say" not in note] == plain["warnings"]
+    free = GATE_KEYS | {"verdict", "verdict_action", "verdict_reason", "reason_code", "warnings"}
     assert {k: v for k, v in gated.items() if k not in free} == {
         k: v for k, v in plain.items() if k not in free
     }
@@ -719,3 +719,10 @@ def test_reading_decisions_warns_no_more() -> None:
         found = gate.predict([500.0])
     assert caught[0].filename == __file__
     assert found[0].decision == "accept"
+
+
+def test_a_gate_of_unknown_origin_is_noted() -> None:
+    """A gate that does not say how its scores were made guards against nothing, and each record says so."""
+    silent, named = fitted(0.2, 0.8), replace(fitted(0.2, 0.8), provenance=score(QUERY, PASSAGES).provenance)
+    assert any("nothing was compared" in note for note in score(QUERY, PASSAGES, gate=silent).warnings)
+    assert not score(QUERY, PASSAGES, gate=named).warnings

@@ -131,8 +131,8 @@ class ScoreAudit:
     def __repr__(self) -> str:
         auroc = "none" if self.auroc is None else f"{self.auroc:.3f}"
         return (
-            f"ScoreAudit({self.n} rows, prevalence {self.prevalence:.3f}, AUROC {auroc}, Brier {self.brier:.4f}, "
-            f"ECE {self.ece:.4f}, {len(self.warnings)} warnings)"
+            f"ScoreAudit({self.n} rows, prevalence {self.prevalence:.3f}, AUROC {auroc}, "
+            f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, {len(self.warnings)} warnings)"
         )
 
     @property

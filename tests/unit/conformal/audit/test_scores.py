@@ -172,7 +172,7 @@ def test_every_part_can_warn() -> None:
 @pytest.mark.parametrize(
     ("scores", "labels", "options", "message"),
     [
-        ([87.0, 40.0], [1, 0], {}, r"must be fractions in \[0, 1\]; got 87\. .*percentages"),
+        ([87.0, 40.0], [1, 0], {}, r"must be fractions in \[0, 1\]; got 87[.0]*\. .*percentages"),
         ([-0.1, 0.4], [1, 0], {}, r"must be fractions in \[0, 1\]; got -0\.1\. Pass other scales to `auroc`"),
         ([0.1, float("nan")], [1, 0], {}, "`scores` must be finite"),
         ([], [], {}, "`scores` must hold at least one score"),

@@ -105,7 +105,9 @@ def test_a_float_threshold_meets_float32_scores_in_their_precision() -> None:
 
 def test_raw_scores_need_to_be_declared() -> None:
     """Percentages and logits are refused unless the kind says raw, and then take any threshold."""
-    with pytest.raises(ValueError, match=r"`scores` must be fractions in \[0, 1\]; got 92\. .*percentages"):
+    with pytest.raises(
+        ValueError, match=r"`scores` must be fractions in \[0, 1\]; got 92[.0]*\. .*percentages"
+    ):
         find_lexical_traps([92.0, 30.0], [0, 1])
     assert len(find_lexical_traps([4.2, -1.0], [0, 0], 3.0, score_kind="raw")) == 1
 
