@@ -7,9 +7,9 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rag_confidence.errors import ArtefactError
 
 ARTEFACT_VERSION = 1
 _KEYS = {"artefact", "artefact_version", "package_version", "payload", "sha256"}
+# What reading a value of an unexpected type or size can raise.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_Fitted = TypeVar("_Fitted")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -53,13 +56,14 @@ def unwrap(name: str, kind: str, document: Any) -> dict[str, Any]:
         raise ArtefactError(
             f"`{name}` must be a saved {kind}; got a {document['artefact']!r}. Load it with its own class."
         )
-    if document["artefact_version"] != ARTEFACT_VERSION:
+    version = document["artefact_version"]
+    if type(version) is not int or version != ARTEFACT_VERSION:
         raise ArtefactError(
-            f"`{name}` must have artefact version {ARTEFACT_VERSION}; got {document['artefact_version']!r}, "
+            f"`{name}` must have artefact version {ARTEFACT_VERSION}; got {version!r}, "
             f"written by rag-confidence {document['package_version']}. Fit it again, or use that release."
         )
     body = {key: value for key, value in document.items() if key != "sha256"}
-    if document["sha256"] != _digest_or_none(body):
+    if not isinstance(body["package_version"], str) or document["sha256"] != _digest_or_none(body):
         raise ArtefactError(
             f"`{name}` must be unchanged since it was saved; got contents that do not match its digest. "
             "Fit it again or restore the file."
@@ -71,14 +75,49 @@ def _digest_or_none(body: Any) -> str | None:
     """None where a value cannot even be written as JSON, which no digest equals."""
     try:
         return digest(body)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
+
+
+def restored(
+    name: str,
+    kind: str,
+    *,
+    payload: Mapping[str, Any],
+    build: Callable[[Mapping[str, Any]], _Fitted],
+    written: Callable[[_Fitted], Mapping[str, Any]],
+) -> _Fitted:
+    """What `build` makes of a payload, if it would be written as the same payload again.
+
+    A digest shows that nothing was changed by accident. It does not show that the contents make sense: what
+    is missing, superfluous, of another type or not what the rest implies is refused here.
+    """
+    try:
+        fitted = build(payload)
+        odd = _differing(written(fitted), payload)
+    except _UNREADABLE as error:
+        raise ArtefactError(
+            f"`{name}` must be a saved {kind}; got one that cannot be read ({error!r}). Make a new one."
+        ) from error
+    if odd:
+        raise ArtefactError(
+            f"`{name}` must be a saved {kind}; got one that cannot be read (a difference in "
+            f"{', '.join(odd)}). Make a new one."
+        )
+    return fitted
+
+
+def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Fields that one side lacks or that are not written the same."""
+    names = sorted({*map(str, ours), *map(str, theirs)})
+    return [n for n in names if n not in ours or n not in theirs or digest(ours[n]) != digest(theirs[n])]
 
 
 def write(path: str | os.PathLike[str], kind: str, payload: Mapping[str, Any]) -> None:
     """Write a payload to a file, all of it or nothing."""
     target = Path(path)
-    text = json.dumps(wrap(kind, payload), indent=1, allow_nan=False, ensure_ascii=False)
+    # In ASCII, because a lone surrogate in a name cannot be written as UTF-8.
+    text = json.dumps(wrap(kind, payload), indent=1, allow_nan=False)
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

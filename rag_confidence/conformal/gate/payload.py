@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any, get_args
 
-from rag_confidence._artefact import decode_ascending, encode_float, encode_floats
-from rag_confidence._options import check_choice
+import numpy as np
+
+from rag_confidence._artefact import decode_ascending, encode_float, encode_floats, restored
+from rag_confidence._history import check_group
+from rag_confidence._options import check_choice, check_number
 from rag_confidence._predictions import OnConflict
-from rag_confidence._types import Provenance
 from rag_confidence.conformal.gate.cells import Cell, Levels
-from rag_confidence.conformal.gate.guarantee import History
 from rag_confidence.conformal.gate.table import CellTable, SmallGroups
-from rag_confidence.conformal.new_scores import Scale
+from rag_confidence.conformal.provenance import check_provenance
+from rag_confidence.conformal.reading import (
+    check_precision,
+    read_history,
+    read_ids,
+    read_level,
+    read_rows,
+    read_scale,
+)
 from rag_confidence.conformal.rows import Rows
-from rag_confidence.errors import ArtefactError
+from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
+
+_LAST_BITS = 1e-9
 
 
 def written(gate: Any) -> dict[str, Any]:
@@ -54,54 +66,94 @@ def _written_cell(cell: Cell) -> dict[str, Any]:
 
 def read(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the gate that `written` took apart."""
-    try:
-        return _fields(payload)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise ArtefactError(
-            f"`payload` must be that of a conformal gate; got one that cannot be read ({error!r}). "
-            "Fit the gate again."
-        ) from error
+    return restored("payload", "conformal_gate", payload=payload, build=_fields, written=_rewritten)
+
+
+def _rewritten(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return written(SimpleNamespace(**fields, data_hash=fields["rows"].data_hash))
 
 
 def _fields(payload: Mapping[str, Any]) -> dict[str, Any]:
     delta = payload["delta"]
     levels = Levels(
-        Fraction(payload["alpha"]),
-        Fraction(payload["alpha_reject"]),
-        None if delta is None else Fraction(delta),
+        read_level("alpha", payload["alpha"]),
+        read_level("alpha_reject", payload["alpha_reject"]),
+        None if delta is None else read_level("delta", delta),
     )
-    provenance, ids, rows = payload["provenance"], payload["row_ids"], payload["rows"]
-    auroc, low, high = payload["auroc"]
-    whole = _read_cell(payload["whole"], levels)
-    scale = Scale(**payload["scale"]).checked()
-    hashes = None if ids is None else frozenset(ids)
+    table = _read_table(payload, levels)
+    rows = _read_rows(payload, table.whole)
     check_choice("on_conflict", payload["on_conflict"], get_args(OnConflict))
-    check_choice("small_groups", payload["small_groups"], get_args(SmallGroups))
+    auroc, low, high = _read_auroc(payload["auroc"], rows, table.whole)
     return {
         "levels": levels,
         "on_conflict": payload["on_conflict"],
-        "table": CellTable(
-            whole,
-            tuple(_read_cell(cell, levels) for cell in payload["groups"]),
-            payload["small_groups"],
-        ),
-        "scale": scale,
-        "history": History.from_dict(payload["history"]),
+        "table": table,
+        "scale": read_scale(payload["scale"], rows),
+        "history": read_history(payload["history"], rows),
         "auroc": auroc,
         "auroc_low": low,
         "auroc_high": high,
-        "provenance": None if provenance is None else Provenance(**provenance),
-        "rows": Rows(hashes, whole.scores0, whole.scores1, scale.precision)
-        if rows is None
-        else Rows.from_dict(rows),
-        "auroc_floor": payload["auroc_floor"],
+        "provenance": check_provenance(payload["provenance"]),
+        "rows": rows,
+        "auroc_floor": check_number("auroc_floor", payload["auroc_floor"], 0.0, 1.0, "Fit the gate again."),
     }
+
+
+def _read_table(payload: Mapping[str, Any], levels: Levels) -> CellTable:
+    check_choice("small_groups", payload["small_groups"], get_args(SmallGroups))
+    whole, *groups = (_read_cell(plain, levels) for plain in (payload["whole"], *payload["groups"]))
+    names = {check_group("group", cell.group) for cell in groups}
+    if whole.group is not None or len(names) < len(groups):
+        raise ValueError("groups that are not named once each")
+    if not whole.n0 or not whole.n1:
+        raise ValueError("a class without rows")
+    if groups and not _together(whole, groups):
+        raise ValueError("groups that do not make up the whole")
+    return CellTable(whole, tuple(groups), payload["small_groups"])
+
+
+def _together(whole: Cell, groups: list[Cell]) -> bool:
+    """Whether the groups hold the scores of the whole; a cluster lies within one group."""
+    all0 = np.sort(np.concatenate([cell.scores0 for cell in groups]))
+    all1 = np.sort(np.concatenate([cell.scores1 for cell in groups]))
+    return np.array_equal(all0, whole.scores0) and np.array_equal(all1, whole.scores1)
+
+
+def _read_rows(payload: Mapping[str, Any], whole: Cell) -> Rows:
+    """All rows: those of the whole cell, or with clusters those of which it holds the strangest."""
+    if payload["rows"] is None:
+        precision = payload["scale"]["precision"]
+        rows = Rows(read_ids(payload["row_ids"]), whole.scores0, whole.scores1, precision)
+        check_precision(rows.scores0, precision)
+        check_precision(rows.scores1, precision)
+    else:
+        rows = read_rows(payload["rows"])
+        _refuse_other_rows(rows, whole)
+    if rows.ids is not None and len(rows.ids) != len(rows.scores0) + len(rows.scores1):
+        raise ValueError("not one id a row")
+    return rows
+
+
+def _refuse_other_rows(rows: Rows, whole: Cell) -> None:
+    known = Counter(whole.scores0.tolist()) <= Counter(rows.scores0.tolist())
+    known &= Counter(whole.scores1.tolist()) <= Counter(rows.scores1.tolist())
+    if not known or whole.scores0[-1] != rows.scores0[-1] or whole.scores1[0] != rows.scores1[0]:
+        raise ValueError("clusters that are not of these rows")
+
+
+def _read_auroc(plain: Any, rows: Rows, whole: Cell) -> tuple[float, float, float]:
+    """The three numbers as written: the ends of an interval may differ in their last bits elsewhere."""
+    auroc, low, high = (float(number) for number in plain)
+    expected = auroc_of_sorted(rows.scores0, rows.scores1)
+    ends = auroc_interval(expected, whole.n0, whole.n1)
+    if auroc != expected or not np.allclose((low, high), ends, rtol=0.0, atol=_LAST_BITS):
+        raise ValueError("an AUROC that does not follow from the scores")
+    if not 0.0 <= low <= auroc <= high <= 1.0:
+        raise ValueError("an interval that does not hold its AUROC")
+    return auroc, low, high
 
 
 def _read_cell(plain: Mapping[str, Any], levels: Levels) -> Cell:
     """The thresholds are written for people; those in use follow from the scores again."""
     scores = decode_ascending(plain["scores0"]), decode_ascending(plain["scores1"])
-    cell = Cell.of(plain["group"], *scores, levels)
-    if [encode_float(cell.q0), encode_float(cell.t1)] != [plain["q0"], plain["t1"]]:
-        raise ValueError("thresholds that do not follow from the scores")
-    return cell
+    return Cell.of(plain["group"], *scores, levels)

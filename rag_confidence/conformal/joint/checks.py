@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rag_confidence._artefact import decode_floats
 from rag_confidence._options import check_flag, check_text
 from rag_confidence._types import FloatArray, Guarantee
 from rag_confidence.conformal.gate.guarantee import History, check_collected
@@ -251,7 +252,7 @@ def _fit(
         level_each=each,
         n=len(rows),
         n_failed=int(np.isposinf(rows).sum(axis=0).max()),
-        thresholds=np.array(thresholds),
+        thresholds=decode_floats(thresholds),
         single=rows.dtype == np.float32,
         history=history,
     )

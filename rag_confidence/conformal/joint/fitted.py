@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
+from rag_confidence._options import check_flag, check_integer, check_text
 from rag_confidence._types import FloatArray, Guarantee
 from rag_confidence.conformal.gate.guarantee import History
 from rag_confidence.conformal.joint.check_rows import (
@@ -30,6 +32,8 @@ from rag_confidence.conformal.joint.guarantee import (
     why_infinite,
 )
 from rag_confidence.conformal.joint.traffic import TrafficRanks
+from rag_confidence.conformal.quantile import least_rank
+from rag_confidence.conformal.reading import read_history, read_level
 
 KIND = "joint_gate"
 
@@ -78,6 +82,10 @@ class JointGate:
     scale_note: str | None
     ranks: TrafficRanks | None
     history: History
+
+    def __post_init__(self) -> None:
+        # A copy that nobody can change: the caller may go on using the mapping.
+        object.__setattr__(self, "max_share", MappingProxyType(dict(self.max_share)))
 
     @property
     def alpha(self) -> float:
@@ -166,7 +174,7 @@ class JointGate:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> JointGate:
         """The gate that `to_dict` wrote; ArtefactError for anything else."""
-        return cls._of_payload(_artefact.unwrap("document", KIND, document))
+        return cls._restored("document", _artefact.unwrap("document", KIND, document))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the gate to a JSON file, all of it or nothing."""
@@ -175,7 +183,7 @@ class JointGate:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> JointGate:
         """The gate that `save` wrote, equal to the last bit; ArtefactError for anything else."""
-        return cls._of_payload(_artefact.read(path, KIND))
+        return cls._restored("path", _artefact.read(path, KIND))
 
     def _payload(self) -> dict[str, Any]:
         return {
@@ -193,18 +201,54 @@ class JointGate:
         }
 
     @classmethod
-    def _of_payload(cls, payload: Mapping[str, Any]) -> JointGate:
-        ranks = payload["ranks"]
-        plain = {key: payload[key] for key in ("n", "n_failed", "single", "max_share", "scale_note")}
-        return cls(
-            names=tuple(payload["names"]),
-            level=Fraction(payload["level"]),
-            threshold=_artefact.decode_float(payload["threshold"]),
-            threshold_single=_artefact.decode_float(payload["threshold_single"]),
-            ranks=None if ranks is None else TrafficRanks.from_dict(ranks),
-            history=History.from_dict(payload["history"]),
-            **plain,
-        )
+    def _restored(cls, name: str, payload: Mapping[str, Any]) -> JointGate:
+        return _artefact.restored(name, KIND, payload=payload, build=_rebuilt, written=cls._payload)
+
+
+def _rebuilt(payload: Mapping[str, Any]) -> JointGate:
+    ranks, note = payload["ranks"], payload["scale_note"]
+    check_text("scale_note", note)
+    gate = JointGate(
+        names=_read_names(payload["names"]),
+        level=read_level("level", payload["level"]),
+        n=check_integer("n", payload["n"], 1),
+        n_failed=check_integer("n_failed", payload["n_failed"], 0),
+        threshold=_artefact.decode_float(payload["threshold"]),
+        threshold_single=_artefact.decode_float(payload["threshold_single"]),
+        single=check_flag("single", payload["single"]),
+        max_share={name: float(share) for name, share in payload["max_share"].items()},
+        scale_note=note,
+        ranks=None if ranks is None else TrafficRanks.from_dict(ranks),
+        history=read_history(payload["history"], None),
+    )
+    _refuse_contradictions(gate)
+    return gate
+
+
+def _read_names(names: Any) -> tuple[str, ...]:
+    if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
+        raise ValueError("checks that are not named once each")
+    return tuple(names)
+
+
+def _refuse_contradictions(gate: JointGate) -> None:
+    """The calibration scores are not kept; what is must at least fit together."""
+    if gate.n_failed > gate.n or set(gate.max_share) != set(gate.names):
+        raise ValueError("counts or shares of other checks")
+    shares = gate.max_share.values()
+    if not all(0.0 <= share <= 1.0 for share in shares) or not math.isclose(sum(shares), 1.0, rel_tol=1e-9):
+        raise ValueError("shares that are no parts of one")
+    if gate.ranks is not None and len(gate.ranks.columns) != len(gate.names):
+        raise ValueError("traffic of other checks")
+    # Only a failed check makes a statistic infinite, and the failed calls are the largest ones.
+    finite = least_rank(gate.n, gate.level) <= gate.n - gate.n_failed
+    for threshold in (gate.threshold, gate.threshold_single):
+        if math.isfinite(threshold) is not finite or not threshold > -math.inf:
+            raise ValueError("a threshold that does not follow from the counts")
+    rounds = gate.single or gate.ranks is None
+    expected = gate.threshold if gate.single else float(at_single(np.array(gate.threshold)))
+    if rounds and gate.threshold_single != expected:
+        raise ValueError("thresholds that are not of the same scores")
 
 
 def ranked(rows: FloatArray, ranks: TrafficRanks | None) -> FloatArray:

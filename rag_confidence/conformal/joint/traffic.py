@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_confidence._artefact import decode_floats, encode_floats
+from rag_confidence._options import check_integer
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.conformal.joint.check_rows import at_single
 from rag_confidence.errors import RowsReused
@@ -106,8 +107,8 @@ class TrafficRanks:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TrafficRanks:
         """The map that `to_dict` wrote."""
-        columns = (Column(decode_floats(c["levels"]), np.array(c["below"])) for c in plain["columns"])
-        return cls(plain["rows"], tuple(columns))
+        rows = check_integer("rows", plain["rows"], 1)
+        return cls(rows, tuple(_read_column(column, rows) for column in plain["columns"]))
 
 
 def fit_traffic(reference: FloatArray, names: tuple[str, ...]) -> TrafficRanks:
@@ -125,7 +126,24 @@ def fit_traffic(reference: FloatArray, names: tuple[str, ...]) -> TrafficRanks:
 def _column(scores: FloatArray) -> Column:
     finite = scores[np.isfinite(scores)].astype(np.float64) * 0.5
     levels, counts = np.unique(finite, return_counts=True)
-    return Column(levels, np.concatenate([[0], np.cumsum(counts)]))
+    return _frozen(levels, np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _read_column(plain: Mapping[str, Any], rows: int) -> Column:
+    levels = decode_floats(plain["levels"])
+    below = np.array([check_integer("below", count, 0) for count in plain["below"]], dtype=np.int64)
+    if not np.isfinite(levels).all() or (levels[1:] <= levels[:-1]).any():
+        raise ValueError("levels of traffic that do not rise")
+    if not 0 < len(levels) == len(below) - 1 or below[0] != 0 or (np.diff(below) <= 0).any():
+        raise ValueError("counts of traffic that do not rise")
+    if below[-1] > rows:
+        raise ValueError("more scores than traffic")
+    return _frozen(levels, below)
+
+
+def _frozen(levels: FloatArray, below: IntArray) -> Column:
+    levels.flags.writeable = below.flags.writeable = False
+    return Column(levels, below)
 
 
 def _doublings(distance: FloatArray, span: float) -> FloatArray:

@@ -13,6 +13,8 @@ from rag_confidence.conformal.quantile import Level, as_level
 # Stakes are kept in units of e^log_unit, which follows the capital before they could overflow or vanish.
 _SMALL, _LARGE = 1e-100, 1e100
 _LEAST_RATE = Fraction(1, 10**300)
+# What another platform may make of the same logarithms.
+_ROUNDING = 1e-9
 
 
 class Capital(NamedTuple):
@@ -63,7 +65,7 @@ class Capital(NamedTuple):
 
 def as_rate(false_alarm_rate: Level) -> Fraction:
     """The exact false-alarm rate in (0, 1) that a user means, of a size that a float can hold."""
-    rate = as_level(false_alarm_rate, "false_alarm_rate")
+    rate = as_level(false_alarm_rate, "false_alarm_rate", Fraction(0))
     if rate < _LEAST_RATE:
         raise ValueError(
             f"`false_alarm_rate` must be at least 1e-300; got {false_alarm_rate}. Use a larger one."
@@ -149,9 +151,32 @@ def _in_unit(stakes: tuple[float, ...], shift: float) -> tuple[float, ...]:
     return tuple([math.exp(math.log(stake) + shift) if stake else 0.0 for stake in stakes])
 
 
-def restored_capital(payload: Mapping[str, Any], bets: list[Any]) -> Capital:
-    """The capital in the payload of a monitor that made these bets; one with other bets is refused."""
+def restored_capital(payload: Mapping[str, Any], bets: list[Any], false_alarm_rate: Fraction) -> Capital:
+    """The capital in the payload of a monitor that made these bets; an impossible one is refused."""
     capital = Capital.from_dict(payload["capital"])
     if payload["bets"] != bets or len(capital.stakes) != len(bets):
         raise ValueError("it bets otherwise than this release")
+    opened = open_capital(len(bets), false_alarm_rate)
+    if not math.isclose(capital.log_limit, opened.log_limit, rel_tol=_ROUNDING):
+        raise ValueError("its limit is not that of its rate")
+    if capital.steps < 1:
+        if capital != opened._replace(log_limit=capital.log_limit):
+            raise ValueError("it has gained before its first step")
+    elif not _is_possible(capital):
+        raise ValueError("its capital is not the sum of its stakes")
     return capital
+
+
+def _is_possible(capital: Capital) -> bool:
+    """Whether a capital can have grown: its total follows from the stakes, and the alarm from the peak."""
+    numbers = (*capital.stakes, capital.log_unit, capital.log_total, capital.log_peak, capital.log_limit)
+    if not all(map(math.isfinite, numbers)) or min(capital.stakes) < 0.0:
+        return False
+    total = _log_sum(capital.log_unit, sum(capital.stakes), reserve(capital.steps))
+    rang = capital.log_peak >= capital.log_limit
+    return (
+        math.isclose(total, capital.log_total, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        and capital.log_peak >= max(capital.log_total, 0.0)
+        and rang is (capital.alarm_at is not None)
+        and (capital.alarm_at is None or 1 <= capital.alarm_at <= capital.steps)
+    )

@@ -7,21 +7,21 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
 from rag_confidence._history import check_scores, real_vector
-from rag_confidence._options import check_integer
+from rag_confidence._options import check_choice, check_integer
 from rag_confidence._types import FloatArray, Provenance
-from rag_confidence.conformal.monitor.betting import as_rate, grow, open_capital, restored_capital
+from rag_confidence.conformal.monitor.betting import Capital, as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.monitor.rank_bets import BETS, Change, bet_factors, leading_change
 from rag_confidence.conformal.monitor.ranked import SmoothedRanks
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level
-from rag_confidence.errors import ArtefactError
+from rag_confidence.conformal.reading import read_level
 
 KIND = "drift_monitor"
 
@@ -254,19 +254,30 @@ class DriftMonitor:
 
     @classmethod
     def _restored(cls, name: str, payload: Mapping[str, Any]) -> DriftMonitor:
-        try:
-            monitor = cls(false_alarm_rate=payload["false_alarm_rate"], provenance=payload["provenance"])
-            monitor._n_reference = int(payload["n_reference"])
-            monitor._ranks = SmoothedRanks.from_dict(payload["ranks"])
-            monitor._capital = restored_capital(payload, [[*bet] for bet in BETS])
-            monitor._p_value, monitor._change = payload["p_value"], payload["change"]
-            if len(monitor._ranks) != monitor._n_reference + monitor._capital.steps:
-                raise ValueError("its counts do not add up")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArtefactError(
-                f"`{name}` must be a saved {KIND}; got one that cannot be read ({error}). Open a new one."
-            ) from error
+        return _artefact.restored(name, KIND, payload=payload, build=cls._built, written=cls._payload)
+
+    @classmethod
+    def _built(cls, payload: Mapping[str, Any]) -> DriftMonitor:
+        rate = read_level("false_alarm_rate", payload["false_alarm_rate"])
+        monitor = cls(false_alarm_rate=rate, provenance=payload["provenance"])
+        monitor._n_reference = check_integer("n_reference", payload["n_reference"], 0)
+        monitor._ranks = SmoothedRanks.from_dict(payload["ranks"])
+        monitor._capital = restored_capital(payload, [[*bet] for bet in BETS], rate)
+        if len(monitor._ranks) != monitor._n_reference + monitor._capital.steps:
+            raise ValueError("its counts do not add up")
+        monitor._p_value, monitor._change = payload["p_value"], payload["change"]
+        _check_last(monitor._p_value, monitor._change, monitor._capital)
         return monitor
+
+
+def _check_last(p_value: Any, change: Any, capital: Capital) -> None:
+    """Refuse a p-value without a score, a change without an alarm, and the reverse."""
+    if (p_value is None) is not (capital.steps == 0) or (change is None) is not (capital.alarm_at is None):
+        raise ValueError("a p-value or a change that belongs to no score")
+    if p_value is not None and not (isinstance(p_value, float) and 0.0 < p_value <= 1.0):
+        raise ValueError("a p-value outside (0, 1]")
+    if change is not None:
+        check_choice("change", change, get_args(Change))
 
 
 def _any_scores(name: str, scores: ArrayLike) -> FloatArray:

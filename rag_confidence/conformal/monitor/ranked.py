@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rag_confidence._artefact import decode_ascending
+from rag_confidence._options import check_choice
 from rag_confidence._types import FloatArray
 
 _SALT = 0x0D81F7
 _LONGEST = 8000
+_PRECISIONS = ("float16", "float32", "float64")
 
 
 class RankedScores:
@@ -131,9 +134,16 @@ class SmoothedRanks:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> SmoothedRanks:
         """The ranks that `to_dict` wrote, their next draw included."""
-        ranks = cls(np.array(plain["scores"], dtype=np.dtype(plain["precision"])), 0)
+        check_choice("precision", plain["precision"], _PRECISIONS)
+        scores = decode_ascending(plain["scores"])
+        rounded = _rounded("scores", scores, np.dtype(plain["precision"]))
+        if (rounded.astype(np.float64) != scores).any():
+            raise ValueError("scores that are not in their precision")
+        ranks = cls(rounded, 0)
         bits = np.random.PCG64()
         state: Any = {name: int(plain["generator"][name]) for name in ("state", "inc")}
+        if not all(0 <= number < 2**128 for number in state.values()) or state["inc"] % 2 == 0:
+            raise ValueError("a generator that has no such state")
         bits.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
         ranks._random = np.random.Generator(bits)
         return ranks

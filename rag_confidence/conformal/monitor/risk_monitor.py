@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
 from rag_confidence._history import check_labels
-from rag_confidence._options import check_text
+from rag_confidence._options import check_integer, check_text
 from rag_confidence._types import Provenance
 from rag_confidence.conformal.monitor.betting import as_rate, grow, open_capital, restored_capital
 from rag_confidence.conformal.monitor.risk_interval import risk_interval
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level
-from rag_confidence.errors import ArtefactError
+from rag_confidence.conformal.reading import read_level
 
 KIND = "risk_monitor"
 # Each bet expects the odds of the bad event to be this many times those of the target.
@@ -259,21 +259,21 @@ class RiskMonitor:
 
     @classmethod
     def _restored(cls, name: str, payload: Mapping[str, Any]) -> RiskMonitor:
-        try:
-            monitor = cls(
-                payload["target"],
-                false_alarm_rate=payload["false_alarm_rate"],
-                event=payload["event"],
-                provenance=payload["provenance"],
-            )
-            monitor._n_bad = int(payload["n_bad"])
-            monitor._capital = restored_capital(payload, [*ODDS_RATIOS])
-            if not 0 <= monitor._n_bad <= monitor._capital.steps:
-                raise ValueError("its counts do not add up")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArtefactError(
-                f"`{name}` must be a saved {KIND}; got one that cannot be read ({error}). Open a new one."
-            ) from error
+        return _artefact.restored(name, KIND, payload=payload, build=cls._built, written=cls._payload)
+
+    @classmethod
+    def _built(cls, payload: Mapping[str, Any]) -> RiskMonitor:
+        rate = read_level("false_alarm_rate", payload["false_alarm_rate"])
+        monitor = cls(
+            read_level("target", payload["target"]),
+            false_alarm_rate=rate,
+            event=payload["event"],
+            provenance=payload["provenance"],
+        )
+        monitor._n_bad = check_integer("n_bad", payload["n_bad"], 0)
+        monitor._capital = restored_capital(payload, [*ODDS_RATIOS], rate)
+        if monitor._n_bad > monitor._capital.steps:
+            raise ValueError("its counts do not add up")
         return monitor
 
 

@@ -17,17 +17,16 @@ from rag_confidence.conformal.probability.pooled import (
     Pooled,
     RowIds,
     Scores,
-    check_fields,
     check_points,
     frozen,
     plain,
     pool,
+    pool_again,
     position,
 )
 from rag_confidence.conformal.rows import Rows
 
 KIND = "isotonic_map"
-_FIELDS = ("knots", "values", "n0", "n1", "rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ class IsotonicMap:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> IsotonicMap:
         """The map that `to_dict` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.unwrap("document", KIND, document))
+        return cls._restored("document", _artefact.unwrap("document", KIND, document))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map to a JSON file."""
@@ -94,7 +93,7 @@ class IsotonicMap:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> IsotonicMap:
         """The map that `save` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.read(path, KIND))
+        return cls._restored("path", _artefact.read(path, KIND))
 
     def _payload(self) -> dict[str, Any]:
         return {
@@ -106,15 +105,37 @@ class IsotonicMap:
         }
 
     @classmethod
-    def _of(cls, payload: Mapping[str, Any]) -> IsotonicMap:
-        check_fields(KIND, payload, _FIELDS)
-        return cls(
-            knots=_artefact.decode_floats(payload["knots"]),
-            values=_artefact.decode_floats(payload["values"]),
-            n0=payload["n0"],
-            n1=payload["n1"],
-            rows=Rows.from_dict(payload["rows"]),
-        )
+    def _restored(cls, name: str, payload: Mapping[str, Any]) -> IsotonicMap:
+        return _artefact.restored(name, KIND, payload=payload, build=_built, written=cls._payload)
+
+
+def _built(payload: Mapping[str, Any]) -> IsotonicMap:
+    pooled = pool_again(payload)
+    knots, values = _artefact.decode_floats(payload["knots"]), _artefact.decode_floats(payload["values"])
+    if not _is_best(knots, values, pooled):
+        raise ValueError("a map that does not follow from the rows")
+    return IsotonicMap(knots, values, pooled.n0, pooled.n1, pooled.rows)
+
+
+def _is_best(knots: FloatArray, values: FloatArray, pooled: Pooled) -> bool:
+    """Whether this is the regression: its blocks hold all rows, at their share of ones, and none splits.
+
+    A block that could be split has more ones than its share in rows from its start on up to some score.
+    """
+    if len(knots) != len(values) or (knots[1:] <= knots[:-1]).any() or (values[1:] < values[:-1]).any():
+        return False
+    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    starts = np.searchsorted(pooled.scores, knots[begins])
+    ends = np.searchsorted(pooled.scores, knots[np.append(begins[1:], len(knots)) - 1], side="right")
+    if starts[0] != 0 or ends[-1] != len(pooled.scores) or (starts[1:] != ends[:-1]).any():
+        return False
+    count = pooled.zeros + pooled.ones
+    ones, rows = np.add.reduceat(pooled.ones, starts), np.add.reduceat(count, starts)
+    block = np.repeat(np.arange(len(starts)), ends - starts)
+    ones_so_far = np.cumsum(pooled.ones) - (np.cumsum(ones) - ones)[block]
+    rows_so_far = np.cumsum(count) - (np.cumsum(rows) - rows)[block]
+    whole = bool((ones_so_far * rows[block] >= ones[block] * rows_so_far).all())
+    return whole and bool(np.isin(knots, pooled.scores).all() and (values[begins] == ones / rows).all())
 
 
 def fit_isotonic(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -15,23 +15,25 @@ from rag_confidence import _artefact
 from rag_confidence._types import FloatArray, Provenance
 from rag_confidence.conformal.probability.pooled import (
     Made,
+    Pooled,
     RowIds,
     Scores,
-    check_fields,
     check_points,
     plain,
     pool,
+    pool_again,
     position,
 )
 from rag_confidence.conformal.rows import Rows
 
 KIND = "platt_map"
 _NUMBERS = ("low", "high", "logit_low", "logit_high")
-_FIELDS = (*_NUMBERS, "n0", "n1", "rows")
 
 # Widths beyond which a logit is as good as infinite; keeps 0 * inf from becoming nan.
 _FAR = 1e150
 _MOST_STEPS = 100
+# Two fits of the same rows agree to this.
+_REFITTED = 1e-6
 _ARMIJO = 1e-4
 # What rounding can add to a loss, relative to it.
 _ROUNDING = 1e-13
@@ -111,7 +113,7 @@ class PlattMap:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PlattMap:
         """The map that `to_dict` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.unwrap("document", KIND, document))
+        return cls._restored("document", _artefact.unwrap("document", KIND, document))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map to a JSON file."""
@@ -120,17 +122,27 @@ class PlattMap:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PlattMap:
         """The map that `save` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.read(path, KIND))
+        return cls._restored("path", _artefact.read(path, KIND))
 
     def _payload(self) -> dict[str, Any]:
         numbers = {name: getattr(self, name) for name in _NUMBERS}
         return {**numbers, "n0": self.n0, "n1": self.n1, "rows": self.rows.to_dict()}
 
     @classmethod
-    def _of(cls, payload: Mapping[str, Any]) -> PlattMap:
-        check_fields(KIND, payload, _FIELDS)
-        numbers = {name: float(payload[name]) for name in _NUMBERS}
-        return cls(**numbers, n0=payload["n0"], n1=payload["n1"], rows=Rows.from_dict(payload["rows"]))
+    def _restored(cls, name: str, payload: Mapping[str, Any]) -> PlattMap:
+        return _artefact.restored(name, KIND, payload=payload, build=_built, written=cls._payload)
+
+
+def _built(payload: Mapping[str, Any]) -> PlattMap:
+    """The map as written, if a new fit agrees: its last bits may differ on another platform."""
+    fitted = _fitted(pool_again(payload))
+    numbers = {name: float(payload[name]) for name in _NUMBERS}
+    if (numbers["low"], numbers["high"]) != (fitted.low, fitted.high):
+        raise ValueError("a range that is not that of the rows")
+    for name in ("logit_low", "logit_high"):
+        if not math.isclose(numbers[name], getattr(fitted, name), rel_tol=_REFITTED, abs_tol=_REFITTED):
+            raise ValueError("a curve that does not follow from the rows")
+    return replace(fitted, logit_low=numbers["logit_low"], logit_high=numbers["logit_high"])
 
 
 def fit_platt(
@@ -184,7 +196,10 @@ def fit_platt(
     >>> round(chance(0.0), 6), round(chance(1.0), 6), round(chance.slope, 6)
     (0.2, 0.8, 2.772589)
     """
-    pooled = pool(scores, labels, row_ids, provenance)
+    return _fitted(pool(scores, labels, row_ids, provenance))
+
+
+def _fitted(pooled: Pooled) -> PlattMap:
     n0, n1 = pooled.n0, pooled.n1
     hits = pooled.ones * ((n1 + 1) / (n1 + 2)) + pooled.zeros / (n0 + 2)
     misses = pooled.ones / (n1 + 2) + pooled.zeros * ((n0 + 1) / (n0 + 2))

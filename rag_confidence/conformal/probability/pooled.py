@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_confidence._history import check_aligned, check_history, check_two_classes
 from rag_confidence._inputs import numbers
-from rag_confidence._types import FloatArray, IntArray, Provenance
+from rag_confidence._types import FloatArray, IntArray, Mask, Provenance
 from rag_confidence.conformal.provenance import check_provenance
+from rag_confidence.conformal.reading import read_rows
 from rag_confidence.conformal.rows import Rows, rows_of
-from rag_confidence.errors import ArtefactError
 
 Scores: TypeAlias = Sequence[float] | NDArray[Any]
 RowIds: TypeAlias = Sequence[Hashable] | ArrayLike
@@ -61,7 +61,20 @@ def pool(scores: ArrayLike, labels: ArrayLike, row_ids: RowIds | None, provenanc
     check_two_classes(flags)
     # Adding 0.0 makes -0.0 the 0.0 that it equals.
     values = values.astype(np.float64) + 0.0
-    rows = rows_of(values, flags, row_ids, check_provenance(provenance))
+    return _pooled(values, flags, rows_of(values, flags, row_ids, check_provenance(provenance)))
+
+
+def pool_again(payload: Mapping[str, Any]) -> Pooled:
+    """The pooled rows in the payload of a saved map, which must count them."""
+    rows = read_rows(payload["rows"])
+    counts = len(rows.scores0), len(rows.scores1)
+    if not all(counts) or counts != (payload["n0"], payload["n1"]):
+        raise ValueError("counts that are not those of the rows")
+    values = np.concatenate([rows.scores0, rows.scores1])
+    return _pooled(values, np.arange(sum(counts)) >= counts[0], rows)
+
+
+def _pooled(values: FloatArray, flags: Mask, rows: Rows) -> Pooled:
     distinct, places = np.unique(values, return_inverse=True)
     count = np.bincount(places, minlength=len(distinct))
     ones = np.bincount(places[flags], minlength=len(distinct))
@@ -102,12 +115,3 @@ def frozen(values: FloatArray) -> FloatArray:
     copy = np.array(values, dtype=np.float64)
     copy.flags.writeable = False
     return copy
-
-
-def check_fields(kind: str, payload: Mapping[str, Any], fields: tuple[str, ...]) -> None:
-    """Refuse a payload that lacks a field or has one that this release does not know."""
-    if odd := sorted(set(payload) ^ set(fields)):
-        raise ArtefactError(
-            f"`payload` must be a {kind} with the fields {', '.join(fields)}; got a difference in "
-            f"{', '.join(odd)}. Fit it again with this release."
-        )

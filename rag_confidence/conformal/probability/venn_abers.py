@@ -14,19 +14,19 @@ from rag_confidence import _artefact
 from rag_confidence._types import FloatArray, IntArray, Provenance
 from rag_confidence.conformal.probability.pooled import (
     Made,
+    Pooled,
     RowIds,
     Scores,
-    check_fields,
     check_points,
     frozen,
     plain,
     pool,
+    pool_again,
 )
 from rag_confidence.conformal.rows import Rows
 
 KIND = "venn_abers_map"
 _ARRAYS = ("knots", "p0", "p1")
-_FIELDS = (*_ARRAYS, "n0", "n1", "rows")
 
 Point: TypeAlias = tuple[int, int]
 
@@ -102,7 +102,7 @@ class VennAbersMap:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> VennAbersMap:
         """The map that `to_dict` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.unwrap("document", KIND, document))
+        return cls._restored("document", _artefact.unwrap("document", KIND, document))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map to a JSON file."""
@@ -111,17 +111,20 @@ class VennAbersMap:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> VennAbersMap:
         """The map that `save` wrote, to the last bit; ArtefactError for anything else."""
-        return cls._of(_artefact.read(path, KIND))
+        return cls._restored("path", _artefact.read(path, KIND))
 
     def _payload(self) -> dict[str, Any]:
         arrays = {name: _artefact.encode_floats(getattr(self, name)) for name in _ARRAYS}
         return {**arrays, "n0": self.n0, "n1": self.n1, "rows": self.rows.to_dict()}
 
     @classmethod
-    def _of(cls, payload: Mapping[str, Any]) -> VennAbersMap:
-        check_fields(KIND, payload, _FIELDS)
-        arrays = {name: _artefact.decode_floats(payload[name]) for name in _ARRAYS}
-        return cls(**arrays, n0=payload["n0"], n1=payload["n1"], rows=Rows.from_dict(payload["rows"]))
+    def _restored(cls, name: str, payload: Mapping[str, Any]) -> VennAbersMap:
+        return _artefact.restored(name, KIND, payload=payload, build=_built, written=cls._payload)
+
+
+def _built(payload: Mapping[str, Any]) -> VennAbersMap:
+    """The ends of the intervals are written for people; those in use follow from the rows again."""
+    return _fitted(pool_again(payload))
 
 
 def fit_venn_abers(
@@ -176,7 +179,10 @@ def fit_venn_abers(
     >>> round(chance(0.95), 6), [round(p, 3) for p in chance.interval(0.35)]
     (0.75, [0.333, 0.6])
     """
-    pooled = pool(scores, labels, row_ids, provenance)
+    return _fitted(pool(scores, labels, row_ids, provenance))
+
+
+def _fitted(pooled: Pooled) -> VennAbersMap:
     ones, rows1 = _with_a_one(pooled.zeros, pooled.ones)
     # A new 0 is a new 1 seen from the other end with the labels exchanged.
     zeros, rows0 = _with_a_one(pooled.ones[::-1], pooled.zeros[::-1])

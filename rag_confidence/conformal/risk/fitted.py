@@ -21,12 +21,13 @@ from rag_confidence._types import Guarantee, Provenance
 from rag_confidence.conformal.binomial import binomial_upper
 from rag_confidence.conformal.gate.guarantee import History
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
+from rag_confidence.conformal.provenance import check_provenance
+from rag_confidence.conformal.reading import read_history, read_level, read_rows, read_scale
 from rag_confidence.conformal.risk.certificate import Certificate, certify
 from rag_confidence.conformal.risk.guarantee import risk_guarantee
 from rag_confidence.conformal.risk.rank_grid import RiskMethod, least_rank
 from rag_confidence.conformal.rows import Rows
 from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
-from rag_confidence.errors import ArtefactError
 
 KIND = "risk_gate"
 
@@ -185,9 +186,9 @@ class RiskGate:
         )
 
     @property
-    def largest_score(self) -> float:
-        """The largest calibration score."""
-        return self.scale.high
+    def score_range(self) -> tuple[float, float]:
+        """The smallest and the largest calibration score."""
+        return self.scale.low, self.scale.high
 
     @cached_property
     def fingerprint(self) -> str:
@@ -216,8 +217,11 @@ class RiskGate:
             less precision than the calibration scores: rounding moves scores across the threshold, and on
             what lies above it afterwards nothing is certified.
         """
+        return self.decide_one(check_new_score(score, self.scale), group)
+
+    def decide_one(self, value: float, group: GroupName | None) -> GatePrediction:
+        """The decision on one score that was checked before."""
         _refuse_groups("group", group)
-        value = check_new_score(score, self.scale)
         seen, threshold = self._comparable("score", np.asarray(value))
         keeps_0, bar = bool(seen <= threshold), self.threshold
         return GatePrediction(
@@ -276,7 +280,7 @@ class RiskGate:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> RiskGate:
         """The gate that `to_dict` wrote; anything else is refused with an `ArtefactError`."""
-        return _read(_artefact.unwrap("document", KIND, document))
+        return _read("document", _artefact.unwrap("document", KIND, document))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_dict` to a file."""
@@ -291,7 +295,7 @@ class RiskGate:
         ArtefactError
             For a damaged or changed file, and for another kind or version.
         """
-        return _read(_artefact.read(path, KIND))
+        return _read("path", _artefact.read(path, KIND))
 
     def _comparable(self, name: str, values: Any) -> tuple[Any, Any]:
         """Scores and the threshold in the precision of the calibration scores.
@@ -336,33 +340,25 @@ def _refuse_groups(name: str, group: object) -> None:
         )
 
 
-def _read(payload: Mapping[str, Any]) -> RiskGate:
-    """The threshold is written for people; the one in use follows from the rows again."""
-    try:
-        gate = _rebuilt(payload)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise ArtefactError(
-            f"`payload` must be that of a risk gate; got one that cannot be read ({error!r}). "
-            "Fit the gate again."
-        ) from error
-    return gate
+def _read(name: str, payload: Mapping[str, Any]) -> RiskGate:
+    return _artefact.restored(name, KIND, payload=payload, build=_rebuilt, written=RiskGate._written)
 
 
 def _rebuilt(payload: Mapping[str, Any]) -> RiskGate:
+    """The threshold is written for people; the one in use follows from the rows again."""
     check_choice("method", payload["method"], get_args(RiskMethod))
-    target, chance = Fraction(payload["target_risk"]), Fraction(payload["delta"])
-    rows, provenance = Rows.from_dict(payload["rows"]), payload["provenance"]
-    certificate = certify(rows, target, chance, payload["method"])
-    if _artefact.encode_float(certificate.threshold) != payload["threshold"]:
-        raise ValueError("a threshold that does not follow from the rows")
+    target, chance = (read_level(name, payload[name]) for name in ("target_risk", "delta"))
+    rows, notes = read_rows(payload["rows"]), payload["notes"]
+    if not all(isinstance(note, str) for note in notes):
+        raise ValueError("notes that are no text")
     return RiskGate(
         target=target,
         chance=chance,
         method=payload["method"],
         rows=rows,
-        certificate=certificate,
-        scale=Scale(**payload["scale"]),
-        history=History.from_dict(payload["history"]),
-        provenance=None if provenance is None else Provenance(**provenance),
-        notes=tuple(payload["notes"]),
+        certificate=certify(rows, target, chance, payload["method"]),
+        scale=read_scale(payload["scale"], rows),
+        history=read_history(payload["history"], rows),
+        provenance=check_provenance(payload["provenance"]),
+        notes=tuple(notes),
     )

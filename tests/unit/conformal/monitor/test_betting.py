@@ -108,9 +108,9 @@ def test_a_capital_reads_back_the_same(steps: list[tuple[float, ...]]) -> None:
 def test_a_capital_with_other_bets_is_refused() -> None:
     """Stakes belong to the bets they were made on."""
     payload = {"capital": open_capital(2, RATE).to_dict(), "bets": [1.0, 2.0]}
-    assert restored_capital(payload, [1.0, 2.0]) == open_capital(2, RATE)
+    assert restored_capital(payload, [1.0, 2.0], RATE) == open_capital(2, RATE)
     for bets in ([1.0, 3.0], [1.0, 2.0, 3.0]):
         with pytest.raises(ValueError, match="bets otherwise"):
-            restored_capital(payload, bets)
+            restored_capital(payload, bets, RATE)
     with pytest.raises(ValueError, match="bets otherwise"):
-        restored_capital({**payload, "bets": [1.0]}, [1.0])
+        restored_capital({**payload, "bets": [1.0]}, [1.0], RATE)

@@ -239,7 +239,7 @@ def test_unknown_and_missing_fields_are_refused(kind: str, change: str) -> None:
     payload = {**payload, "colour": 1} if change == "add" else {k: v for k, v in payload.items() if k != "n1"}
     document = _artefact.wrap(kind, payload)
     named = "colour" if change == "add" else "n1"
-    refuse(ArtefactError, f"got a difference in {named}", lambda: CLASSES[kind].from_dict(document))
+    refuse(ArtefactError, f"cannot be read .*{named}", lambda: CLASSES[kind].from_dict(document))
 
 
 @all_maps
