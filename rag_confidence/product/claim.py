@@ -74,7 +74,7 @@ def check_claim(name: str, plain: Mapping[str, Any]) -> None:
     odd = sorted(map(str, set(plain) ^ set(GUARANTEE_KEYS)))
     if odd:
         raise ValueError(
-            f"`{name}` must have the fields of a guarantee; got one too many or too few: {', '.join(odd)}. "
+            f"`{name}` must be a guarantee with its own fields; got too many or too few, {', '.join(odd)}. "
             "Pass an unchanged to_dict()."
         )
     for field, (wanted, is_meant) in _FIELDS.items():
