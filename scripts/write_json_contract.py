@@ -50,8 +50,11 @@ This page describes `schema_version` {version}.
 ## Units and rounding
 
 - Keys without a prefix show percentages for people: 0 to 100, one decimal as a rule, high is good.
-- `kpi`, `p_sufficient` and everything under `weights.`, `signals.` and `evidence.` are not rounded. Fit
-  gates and calibrators on these.
+- `p_sufficient` and everything under `weights.`, `signals.` and `evidence.` are not rounded. `kpi` has twelve
+  decimals, so that a log and a server meet the same number (but for rare ones that lie where the rounding
+  changes). Fit gates and calibrators on `kpi`.
+- `decision` is written in capitals, "ACCEPT": here, in `batch.columns()` and by the MCP server. In Python
+  `m.decision`, `batch.decision` and predictions hold a `Decision` or its string, "accept".
 - Words (verdict, bands, risks) come from unrounded values.
 - A shown percentage never contradicts the word beside it. It is rounded to one decimal, or down where
   rounding up would cross a threshold: 64.97 is shown as 64.9 when 65 is a threshold. Where one decimal cannot
