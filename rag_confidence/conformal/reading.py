@@ -14,17 +14,22 @@ from rag_confidence._types import FloatArray
 from rag_confidence.conformal.gate.guarantee import History, check_collected, check_negatives
 from rag_confidence.conformal.new_scores import Scale, rounded
 from rag_confidence.conformal.provenance import check_provenance
-from rag_confidence.conformal.quantile import as_level
 from rag_confidence.conformal.rows import Rows
 
+# Levels that were divided among many attempts, and rates of monitors, are smaller than a user may ask for.
+_LEAST = Fraction(1, 10**300)
+_LONGEST = 4000
 _FRACTION = re.compile(r"[0-9]+/[0-9]+")
 
 
 def read_level(name: str, text: Any) -> Fraction:
     """The level in (0, 1) that was written as numerator / denominator."""
-    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
-        raise ValueError(f"{name} that is no fraction: {text!r}")
-    return as_level(Fraction(text), name)
+    if not isinstance(text, str) or len(text) > _LONGEST or not _FRACTION.fullmatch(text):
+        raise ValueError(f"{name} that is no fraction: {text!r:.80}")
+    level = Fraction(text)
+    if not _LEAST <= level < 1:
+        raise ValueError(f"{name} outside (0, 1): {text!r:.80}")
+    return level
 
 
 def read_ids(ids: Any) -> frozenset[str] | None:

@@ -184,7 +184,7 @@ def test_the_artefact_of_another_class_is_refused() -> None:
 def test_a_payload_that_does_not_add_up_is_refused(change: dict[str, Any]) -> None:
     """Even with a right digest: the threshold must follow from rows, levels and method."""
     payload = {**gate().to_dict()["payload"], **change}
-    with pytest.raises(ArtefactError, match="must be that of a risk gate"):
+    with pytest.raises(ArtefactError, match="must be a saved risk_gate; got one that cannot be read"):
         RiskGate.from_dict(_artefact.wrap("risk_gate", payload))
 
 
