@@ -25,6 +25,8 @@ _SHOWN = 8
 # A score with more decimals than people write down is met twice only if it is the same row. In a narrower
 # float a written number is off by a little too; half precision has too few numbers to tell rows apart.
 _WRITTEN_DECIMALS = 6
+# Numbers of a precision in [0.5, 1): of n and m independent scores n m / as many meet by chance.
+_DISTINCT = {"float64": 2.0**52, "float32": 2.0**23, "float16": 2.0**10}
 _SLACK = {"float64": 0.0, "float32": 1e-7, "float16": np.inf}
 
 
@@ -204,7 +206,7 @@ def refuse_overlap(rows: Rows, others: Fitted | Iterable[Fitted]) -> None:
         if rows.ids is not None and other.rows.ids is not None:
             count = len(rows.ids & other.rows.ids)
         else:
-            count = _shared(rows, other.rows)
+            count = shared_rows(rows, other.rows)
         if count:
             raise RowsReused(
                 f"`disjoint_from` must have been fitted on other rows; got a {name} that shares {count} rows "
@@ -222,11 +224,14 @@ def _fitted(others: Any) -> list[Fitted]:
     return entries
 
 
-def _shared(rows: Rows, others: Rows) -> int:
-    """How many scores with the same label both hold that tell rows apart."""
+def shared_rows(rows: Rows, others: Rows) -> int:
+    """How many scores with the same label both hold that tell rows apart; 0 where chance explains them."""
     precision = min(rows.precision, others.precision, key=lambda name: np.dtype(name).itemsize)
     pairs = (rows.scores0, others.scores0), (rows.scores1, others.scores1)
-    return sum(len(np.intersect1d(_telling(a, precision), _telling(b, precision))) for a, b in pairs)
+    told = [(_telling(a, precision), _telling(b, precision)) for a, b in pairs]
+    count = sum(len(np.intersect1d(a, b)) for a, b in told)
+    by_chance = sum(len(a) * len(b) for a, b in told) / _DISTINCT[precision]
+    return count if count > 3.0 * by_chance else 0
 
 
 def _telling(scores: FloatArray, precision: str) -> FloatArray:

@@ -18,6 +18,8 @@ from rag_confidence.conformal.gate.cells import Cell, Levels
 from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.conformal.gate.loose import check_decider
 from rag_confidence.conformal.proportion import Proportion, proportion_of
+from rag_confidence.conformal.rows import Rows, rows_of, shared_rows
+from rag_confidence.errors import RowsReused
 
 _TAIL = 0.025
 
@@ -103,6 +105,8 @@ def evaluate_conformal_gate(
     ------
     TypeError, ValueError
         For input that is not as described, naming the argument.
+    RowsReused
+        If half of the rows or more are those of the gate, by scores of more than six decimals.
 
     Notes
     -----
@@ -119,8 +123,9 @@ def evaluate_conformal_gate(
     (0.5, 0.5)
     """
     check_aligned(scores=scores, labels=labels, groups=groups)
-    check_scores("scores", scores)
+    values = check_scores("scores", scores)
     sufficient = check_labels("labels", labels)
+    _refuse_own_rows(rows_of(values, sufficient, None), gate)
     decided = check_decider(gate).predict(scores, groups)
     if not isinstance(gate, ConformalGate):
         return _evaluated(decided, sufficient, None, None, {})
@@ -129,6 +134,17 @@ def evaluate_conformal_gate(
     return _evaluated(
         decided, sufficient, None, None, _by_group(scores, sufficient, gate, decided.groups or ())
     )
+
+
+def _refuse_own_rows(rows: Rows, gate: Gate) -> None:
+    """Rows that the gate was fitted on make it look better than it is, and no band shows it."""
+    own = getattr(gate, "rows", None)
+    count = shared_rows(rows, own) if isinstance(own, Rows) else 0
+    if 2 * count >= len(rows.scores0) + len(rows.scores1):
+        raise RowsReused(
+            f"`scores` must be of rows that the gate was not fitted on; got {count} of them again. "
+            "Keep rows for the evaluation: see split_history."
+        )
 
 
 def _by_group(

@@ -29,7 +29,7 @@ from rag_confidence.conformal.gate.attempts import alpha_for_attempt
 from rag_confidence.conformal.gate.cells import Cell, GuaranteeKind, Levels
 from rag_confidence.conformal.gate.guarantee import History, gate_guarantee
 from rag_confidence.conformal.gate.refusal import separation_note, shortage_note
-from rag_confidence.conformal.gate.table import CellTable
+from rag_confidence.conformal.gate.table import CellTable, rows_by_place
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.conformal.rows import Rows
@@ -280,8 +280,7 @@ class ConformalGate:
             return _p_values(self.table.whole, seen)
         p0, p1 = np.empty(len(values)), np.empty(len(values))
         _, places, found = self.table.find_many(scores, groups)
-        for at in np.unique(places).tolist():
-            rows = places == at
+        for at, rows in rows_by_place(places):
             p0[rows], p1[rows] = _p_values(found[at].cell, seen[rows])
         return p0, p1
 
@@ -336,17 +335,17 @@ class ConformalGate:
         if not self.table.groups:
             self.table.check_asked("given")
         values = check_new_scores(scores, self.scale)
-        names, places, found = self.table.find_many(scores, groups)
-        q0, t1 = [one.cell.q0 for one in found], [one.cell.t1 for one in found]
-        seen, q0, t1 = self._comparable(values, q0, t1)
+        names, places, _ = self.table.find_many(scores, groups)
+        bars = self.table.bars
+        seen, q0, t1 = self._comparable(values, bars.q0, bars.t1)
         return GatePredictions(
             scores=values,
             groups=names,
             seen=seen,
             q0=q0[places],
             t1=t1[places],
-            unfit=np.array([one.unfit for one in found])[places],
-            infinite=np.array([one.cell.is_infinite for one in found])[places],
+            unfit=bars.unfit[places],
+            infinite=bars.infinite[places],
             on_conflict=self.on_conflict,
             gate=self,
         )

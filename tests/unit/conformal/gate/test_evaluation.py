@@ -16,6 +16,7 @@ from refusals import quiet
 from rag_confidence.conformal.gate.evaluation import GateEvaluation, evaluate_conformal_gate
 from rag_confidence.conformal.gate.fit import fit_conformal_gate
 from rag_confidence.conformal.gate.loose import Thresholds
+from rag_confidence.errors import RowsReused
 
 RATES = (
     *("false_sufficiency_rate", "false_rejection_rate", "coverage_0", "coverage_1", "acceptance_rate"),
@@ -170,3 +171,15 @@ def test_an_evaluation_is_json() -> None:
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert written["false_sufficiency_rate"]["rate"] is None
     assert [group for group, _ in written["by_group"]] == ["a", 1]
+
+
+def test_a_gate_is_not_measured_on_its_own_rows() -> None:
+    """Half of its own rows among those of an evaluation are refused: they flatter, and no band shows it."""
+    rng = np.random.default_rng(8)
+    labels = np.arange(400) % 2
+    scores = rng.beta(2, 4, 400) + 0.3 * labels
+    gate = fit_conformal_gate(np.minimum(scores, 1.0)[:200], labels[:200])
+    seen = np.minimum(scores, 1.0)
+    with pytest.raises(RowsReused, match=r"^`scores` must be of rows that the gate was not fitted on"):
+        evaluate_conformal_gate(seen[:200], labels[:200], gate)
+    assert evaluate_conformal_gate(seen[200:], labels[200:], gate).n == 200

@@ -202,6 +202,9 @@ def test_the_margin_is_the_distance_to_accepting(history: History, alpha: Any, o
         if math.isinf(at):
             assert one.margin_to_threshold is None
             continue
+        if not math.isfinite(score - at):
+            assert one.margin_to_threshold is None
+            continue
         assert one.margin_to_threshold == pytest.approx(score - at, rel=1e-12, abs=0)
         assert one.margin_to_threshold >= 0 or one.decision is not Decision.ACCEPT
         assert one.margin_to_threshold <= 0 or one.decision is Decision.ACCEPT
