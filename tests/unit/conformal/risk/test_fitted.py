@@ -143,9 +143,9 @@ def test_groups_are_refused() -> None:
     refuse(ValueError, "^`groups` must be left out", lambda: gate().predict([0.5], ["de"]))
 
 
-def test_the_largest_score_is_that_of_the_history() -> None:
+def test_the_score_range_is_that_of_the_history() -> None:
     """What `score(gate=...)` compares with KPIs in [0, 1]."""
-    assert gate().largest_score == SCORES.max()
+    assert gate().score_range == (SCORES.min(), SCORES.max())
 
 
 @pytest.mark.parametrize("method", ["sequence", "bonferroni"])
