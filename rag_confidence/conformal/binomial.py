@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -11,6 +12,15 @@ from rag_confidence._types import FloatArray, IntArray, Mask
 
 _NEAR = 1e-9
 """Relative distance to a level below which a float tail is not trusted to fall on one side of it."""
+
+_NEAR_LOG = 1e-12
+"""The same for the logarithm of a tail that is one power."""
+
+_MANY = 10**10
+"""Trials from which on the rounding of p alone may show in the ninth digit of a tail."""
+
+_MOST_EXACT = 4000
+_MOST_BITS = 200_000
 
 
 def binomial_tail_at_most(k: int, n: int, p: float) -> float:
@@ -54,7 +64,7 @@ def binomial_tail_at_most(k: int, n: int, p: float) -> float:
 
 
 def tail_within(k: int, n: int, p: Fraction, level: Fraction) -> bool:
-    """Whether P(Binomial(n, p) <= k) is at most `level`, decided exactly.
+    """Whether P(Binomial(n, p) <= k) is at most `level`, decided exactly for up to 4000 trials.
 
     Parameters
     ----------
@@ -66,21 +76,58 @@ def tail_within(k: int, n: int, p: Fraction, level: Fraction) -> bool:
     Returns
     -------
     bool
-        True where the tail is at most `level`, equality included.
+        True where the tail is at most `level`, equality included. A true answer is never wrong.
 
     Notes
     -----
     Floats decide unless they agree with `level` to nine digits; then integers do, in O(k) products of numbers
-    with O(n log q) bits for p = h/q.
+    with O(n log q) bits for p = h/q. Beyond 4000 trials, or 200,000 bits, such a near tie counts as not
+    within: ranks are then at most one higher than they had to be, and what they promise holds. O(1) there.
 
     Examples
     --------
     >>> tail_within(0, 2, Fraction(9, 10), Fraction(1, 100))
     True
     """
-    tail, limit = binomial_tail_at_most(k, n, float(p)), float(level)
-    if abs(tail - limit) > _NEAR * limit:
+    if k == 0 < n and 0 < p < 1 and 0 < level < 1:
+        log_tail, log_limit = n * _log(1 - p), _log(level)
+        far = abs(log_tail - log_limit) > -_NEAR_LOG * log_limit + _NEAR_LOG
+        return log_tail < log_limit if far else _exactly_within(k, n, p, level)
+    tail, limit = _tail(k, n, p), float(level)
+    if abs(tail - limit) > float(_nearness(n)) * limit:
         return tail < limit
+    return _exactly_within(k, n, p, level)
+
+
+def _log(x: Fraction) -> float:
+    """The logarithm of a number in (0, 1), accurate also where a float would be 0 or 1."""
+    if 2 * x > 1:
+        return math.log1p(-float(1 - x))
+    return math.log(float(x)) if x * 10**300 > 1 else math.log(x.numerator) - math.log(x.denominator)
+
+
+def _nearness(n: IntArray | int) -> FloatArray:
+    return np.asarray(_NEAR * np.sqrt(np.maximum(np.asarray(n, dtype=np.float64) / _MANY, 1.0)))
+
+
+def _tail(k: int, n: int, p: Fraction) -> float:
+    if not 0 <= k < n:
+        return float(k >= n)
+    return float(_inner_tails(float(k), float(n - k), p))
+
+
+def _inner_tails(k: IntArray | float, left: IntArray | float, p: Fraction) -> FloatArray:
+    """Tails at k of k + left trials; the smaller of p and 1 - p keeps its digits as a float."""
+    from scipy.special import betainc, betaincc
+
+    above = k + 1
+    return np.asarray(betaincc(above, left, float(p)) if 2 * p <= 1 else betainc(left, above, float(1 - p)))
+
+
+def _exactly_within(k: int, n: int, p: Fraction, level: Fraction) -> bool:
+    """In integers, or False where they would be too long."""
+    if n > _MOST_EXACT or n * p.denominator.bit_length() > _MOST_BITS:
+        return False
     k, hit, miss = min(max(k, -1), n), p.numerator, p.denominator - p.numerator
     ways = _ways_at_most(k, n, hit, miss) * miss ** (n - k) if k >= 0 else 0
     return bool(ways * level.denominator <= level.numerator * p.denominator**n)
@@ -95,9 +142,10 @@ def tails_at_most(k: IntArray, n: IntArray, p: float) -> FloatArray:
 
 def tails_within(k: IntArray, n: IntArray, p: Fraction, levels: Sequence[Fraction]) -> Mask:
     """`tail_within` for columns of counts 0 <= k <= n with a level each, shape (m,)."""
-    tails, limits = tails_at_most(k, n, float(p)), np.array([float(level) for level in levels])
+    tails = np.where(k < n, _inner_tails(k, np.maximum(n - k, 1), p), 1.0)
+    limits = np.array([float(level) for level in levels])
     within = np.asarray(tails < limits)
-    for at in np.flatnonzero(np.abs(tails - limits) <= _NEAR * limits).tolist():
+    for at in np.flatnonzero(np.abs(tails - limits) <= _nearness(n) * limits).tolist():
         within[at] = tail_within(int(k[at]), int(n[at]), p, levels[at])
     return within
 

@@ -20,11 +20,20 @@ Level: TypeAlias = float | str | Fraction | Decimal
 _MOST_PARTS = 10**6
 _ROUNDING = Fraction(1, 10**15)
 _LONGEST_TEXT = 1000
+_MOST_BITS = 4000
+_LONGEST_SHOWN = 80
+_MOST_COUNTED = 10**15
+LEAST_LEVEL = Fraction(1, 10**12)
+"""The smallest level that a user may ask for, and how far from 1 each must stay."""
+
+LEAST_SHARE = Fraction(1, 10**250)
+"""The smallest level that may be divided further: what is left is a number that floats hold."""
+
 _CURE = "0.1, '0.1' and Fraction(1, 10) all mean one tenth."
 
 
-def as_level(alpha: Level, name: str = "alpha") -> Fraction:
-    """The exact level in (0, 1) that a user means.
+def as_level(alpha: Level, name: str = "alpha", least: Fraction = LEAST_LEVEL) -> Fraction:
+    """The exact level in [1e-12, 1 - 1e-12] that a user means.
 
     Parameters
     ----------
@@ -33,6 +42,8 @@ def as_level(alpha: Level, name: str = "alpha") -> Fraction:
         at most 10**6 within 1e-15 of it, if there is one, and else the decimal it is written as.
     name : str
         What errors call it.
+    least : Fraction
+        The smallest that is allowed; smaller for levels that were divided among attempts.
 
     Returns
     -------
@@ -41,7 +52,12 @@ def as_level(alpha: Level, name: str = "alpha") -> Fraction:
     Raises
     ------
     TypeError, ValueError
-        For what is not a number strictly between 0 and 1.
+        For what is not a number strictly between 0 and 1, for one nearer to 0 or 1 than 1e-12, and for a
+        fraction of more than 4000 bits.
+
+    Notes
+    -----
+    A level of 1e-12 already asks for 10**12 rows of a class.
 
     Examples
     --------
@@ -50,9 +66,36 @@ def as_level(alpha: Level, name: str = "alpha") -> Fraction:
     """
     level = _fraction(name, alpha)
     if not 0 < level < 1:
-        shown = str(alpha) if isinstance(alpha, (Fraction, Decimal)) else repr(alpha)
-        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {shown}. {_CURE}")
+        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {_shown(alpha)}. {_CURE}")
+    if not least <= level <= 1 - LEAST_LEVEL:
+        raise ValueError(
+            f"`{name}` must be between {float(least):g} and 1 - 1e-12; got {_shown(alpha)}. "
+            "No history is long enough for a level beyond."
+        )
+    if level.denominator.bit_length() > _MOST_BITS:
+        raise ValueError(
+            f"`{name}` must be a fraction of at most {_MOST_BITS} bits; got {_shown(alpha)}. Round it."
+        )
     return level
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """`value` as an int from `least` to 10**15."""
+    number = check_integer(name, value, least)
+    if number > _MOST_COUNTED:
+        raise ValueError(
+            f"`{name}` must be an integer of at most 10**15; got {_shown(number)}. Pass a smaller one."
+        )
+    return number
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = str(value) if isinstance(value, (Fraction, Decimal)) else repr(value)
+    except ValueError:
+        # Python writes out no integer of more than some 4300 digits.
+        return f"a number of thousands of digits ({type(value).__name__})"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _fraction(name: str, value: Any) -> Fraction:
@@ -64,7 +107,7 @@ def _fraction(name: str, value: Any) -> Fraction:
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
             return Fraction(int(value))
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {value!r}. {_CURE}") from None
+        raise ValueError(f"`{name}` must be strictly between 0 and 1; got {_shown(value)}. {_CURE}") from None
     raise TypeError(
         f"`{name}` must be a float, str, Fraction or Decimal; got {type(value).__name__}. {_CURE}"
     )
@@ -102,7 +145,7 @@ def conformal_rank(n: int, alpha: Level) -> int | float:
     Parameters
     ----------
     n : int
-        Calibration scores, at least 0.
+        Calibration scores, 0 to 10**15.
     alpha : float, str, Fraction or Decimal
         Miscoverage level in (0, 1).
 
@@ -132,8 +175,9 @@ def conformal_rank(n: int, alpha: Level) -> int | float:
     >>> conformal_rank(9, 0.1), conformal_rank(8, 0.1)
     (9, inf)
     """
-    rank = least_rank(check_integer("n", n, 0), as_level(alpha))
-    return rank if rank <= n else math.inf
+    count = check_count("n", n, 0)
+    rank = least_rank(count, as_level(alpha))
+    return rank if rank <= count else math.inf
 
 
 def least_rank(n: int, level: Fraction) -> int:
@@ -189,7 +233,7 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     Parameters
     ----------
     n : int
-        Calibration scores, at least 0.
+        Calibration scores, 0 to 10**15.
     alpha : float, str, Fraction or Decimal
         Miscoverage level in (0, 1).
     delta : float, str, Fraction or Decimal
@@ -209,7 +253,8 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     -----
     The coverage of the k-th smallest of n independent scores is stochastically at least
     Beta(k, n - k + 1), and P(Beta(k, n - k + 1) < 1 - alpha) = P(Binomial(n, 1 - alpha) >= k). Where
-    rounding could decide, integers do. Cost O(log n) tails.
+    rounding could decide, integers do for n <= 4000; for more scores a tail that agrees with delta to nine
+    digits counts as above it, so that the rank may be one higher than needed. Cost O(log n) tails.
 
     References
     ----------
@@ -221,14 +266,17 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     >>> pac_rank(100, 0.1, 0.05), pac_rank(28, 0.1, 0.05)
     (96, inf)
     """
-    count = check_integer("n", n, 0)
-    level, chance = as_level(alpha), as_level(delta, "delta")
+    return least_pac_rank(check_count("n", n, 0), as_level(alpha), as_level(delta, "delta"))
+
+
+def least_pac_rank(n: int, level: Fraction, chance: Fraction) -> int | float:
+    """`pac_rank` for exact levels, which may be smaller than those that a user may ask for."""
     # Binomial(n, 1 - alpha) reaches k exactly where its complement, Binomial(n, alpha), stays at n - k.
-    if count == 0 or not tail_within(0, count, level, chance):
+    if n == 0 or not tail_within(0, n, level, chance):
         return math.inf
-    low, high = 0, count
+    low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
-        within = tail_within(count - middle, count, level, chance)
+        within = tail_within(n - middle, n, level, chance)
         low, high = (low, middle) if within else (middle, high)
     return high

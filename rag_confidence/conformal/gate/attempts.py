@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rag_confidence._options import check_integer
-from rag_confidence.conformal.quantile import Level, as_level
+from rag_confidence.conformal.quantile import LEAST_SHARE, Level, as_level, check_count
 
 
 def alpha_for_attempt(alpha: Level, attempt: int, attempts: int | None = None) -> Fraction:
@@ -16,7 +15,7 @@ def alpha_for_attempt(alpha: Level, attempt: int, attempts: int | None = None) -
     alpha : float, str, Fraction or Decimal
         Level of the whole session, in (0, 1).
     attempt : int
-        Which try it is, counted from 1.
+        Which try it is, counted from 1, at most 10**15.
     attempts : int, optional
         How many tries there may be at most, if that is fixed in advance.
 
@@ -41,11 +40,12 @@ def alpha_for_attempt(alpha: Level, attempt: int, attempts: int | None = None) -
     >>> alpha_for_attempt(0.1, 1), alpha_for_attempt(0.1, 2), alpha_for_attempt(0.1, 2, attempts=2)
     (Fraction(1, 20), Fraction(1, 60), Fraction(1, 20))
     """
-    level = as_level(alpha)
-    place = check_integer("attempt", attempt, 1)
+    # A level that was divided before may be divided again.
+    level = as_level(alpha, least=LEAST_SHARE)
+    place = check_count("attempt", attempt, 1)
     if attempts is None:
         return level / (place * (place + 1))
-    count = check_integer("attempts", attempts, 1)
+    count = check_count("attempts", attempts, 1)
     if place > count:
         raise ValueError(f"`attempt` must be at most {count}; got {place}. Plan for more attempts.")
     return level / count

@@ -12,7 +12,8 @@ import numpy as np
 
 from rag_confidence._history import GroupName
 from rag_confidence._types import FloatArray, Mask
-from rag_confidence.conformal.quantile import least_rank, pac_rank
+from rag_confidence.conformal.binomial import tail_within
+from rag_confidence.conformal.quantile import least_pac_rank, least_rank
 from rag_confidence.conformal.rows import sorted_classes, sorted_scores
 
 GuaranteeKind: TypeAlias = Literal["marginal", "pac"]
@@ -29,7 +30,7 @@ class Levels:
     def rank(self, n: int, level: Fraction) -> int | float:
         """Rank of the order statistic among `n` scores, or ``inf``."""
         if self.delta is not None:
-            return pac_rank(n, level, self.delta)
+            return least_pac_rank(n, level, self.delta)
         rank = least_rank(n, level)
         return rank if rank <= n else math.inf
 
@@ -37,10 +38,14 @@ class Levels:
         """The fewest scores that support `level`."""
         if self.delta is None:
             return math.ceil(1 / level) - 1
-        n = max(1, math.floor(math.log(self.delta) / math.log1p(-float(level))))
-        while math.isinf(pac_rank(n, level, self.delta)):
-            n += 1
-        return n
+        low, high = 0, 1
+        while not tail_within(0, high, level, self.delta):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            within = tail_within(0, middle, level, self.delta)
+            low, high = (low, middle) if within else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rag_confidence._options import check_integer
-from rag_confidence._types import IntArray, Mask
+from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.conformal.gate.attempts import alpha_for_attempt
 from rag_confidence.conformal.gate.cells import Levels
-from rag_confidence.conformal.quantile import Level, as_level
+from rag_confidence.conformal.quantile import Level, as_level, check_count
 
 _MOST_ROWS = 10**7
 _LONGEST_PERIOD = 10**4
@@ -131,10 +130,10 @@ def plan(
     >>> found.insufficient.n_finite, found.insufficient.n_pac, found.insufficient.n_close
     (9, 29, 110)
     """
-    count = check_integer("attempts", attempts, 1)
+    count = check_count("attempts", attempts, 1)
     session, slack = as_level(delta, "delta"), as_level(tolerance, "tolerance")
     chance = session / count
-    accept = alpha_for_attempt(alpha, 1, count)
+    accept = alpha_for_attempt(as_level(alpha), 1, count)
     reject = accept if alpha_reject is None else as_level(alpha_reject, "alpha_reject") / count
     classes = [_class_plan(0, accept, chance, slack), _class_plan(1, reject, chance, slack)]
     share = None if prevalence is None else as_level(prevalence, "prevalence")
@@ -205,16 +204,17 @@ def _tooth(left: int, level: Fraction) -> int:
     return math.ceil(left / level) - 1
 
 
-def _teeth(left: IntArray, level: Fraction) -> IntArray:
-    """`_tooth` of many."""
-    return -(-left * level.denominator // level.numerator) - 1
+def _teeth(left: IntArray, level: Fraction) -> FloatArray:
+    """`_tooth` of many; the numbers of a long fraction exceed those of numpy."""
+    return np.array([-(-j * level.denominator // level.numerator) - 1.0 for j in left.tolist()])
 
 
-def _stay(n: IntArray | int, left: IntArray | int, rate: Fraction, chance: Fraction) -> Mask:
+def _stay(n: FloatArray | int, left: IntArray | int, rate: Fraction, chance: Fraction) -> Mask:
     """Whether the error rate of a calibration set, Beta(left, n - left + 1), exceeds `rate` rarely enough."""
     from scipy.special import betaincc
 
-    return np.asarray(betaincc(left, n - left + 1, float(rate)) <= float(chance))
+    rows = np.asarray(n, dtype=np.float64)
+    return np.asarray(betaincc(left, rows - left + 1, float(rate)) <= float(chance))
 
 
 def _rows(insufficient: ClassPlan, sufficient: ClassPlan, share: Fraction) -> dict[str, int]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from rag_confidence.conformal.quantile import (
     as_level,
     conformal_quantile,
     conformal_rank,
+    least_pac_rank,
     least_rank,
     pac_rank,
 )
@@ -63,14 +66,36 @@ def test_a_float_is_its_simplest_fraction(denominator: int, data: st.DataObject)
 @given(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True))
 def test_a_float_without_a_simple_fraction_is_its_repr(alpha: float) -> None:
     """A float within 1e-15 of a simple fraction is that fraction, any other is the decimal it prints as."""
-    assume(1e-15 < alpha < 1 - 1e-15)
+    assume(1e-12 < alpha < 1 - 1e-12)
     assert as_level(alpha) == ref.level(alpha)
 
 
-@pytest.mark.parametrize("alpha", [1e-16, 5e-324, 1 - 2**-53])
-def test_a_float_at_the_edge_is_never_moved_out_of_the_interval(alpha: float) -> None:
-    """A float strictly between 0 and 1 stays a level there, however small the distance."""
-    assert 0 < as_level(alpha) < 1
+@pytest.mark.parametrize("alpha", [1e-12, 1 - 1e-12, "1e-12", Fraction(1, 10**12), "0.999999999999"])
+def test_a_level_at_the_edge_is_taken(alpha: Any) -> None:
+    """1e-12 and 1 - 1e-12 are levels, in each form."""
+    assert as_level(alpha) in (Fraction(1, 10**12), 1 - Fraction(1, 10**12))
+
+
+EDGES = [1e-16, 5e-324, 1 - 2**-53, "9.99e-13", "1e-400", Fraction(1, 10**5000), 1 - Fraction(1, 10**5000)]
+
+
+@pytest.mark.parametrize("alpha", EDGES, ids=range(len(EDGES)))
+def test_a_level_beyond_the_edge_is_refused_and_not_moved(alpha: Any) -> None:
+    """A level nearer to 0 or 1 than 1e-12 is refused, however many digits it has, and never moved."""
+    pattern = "^`alpha` must be between 1e-12 and 1 - 1e-12; got "
+    refuse(ValueError, pattern, lambda: as_level(alpha))
+    refuse(ValueError, pattern, lambda: conformal_rank(10, alpha))
+    refuse(ValueError, "^`delta` must be between 1e-12 ", lambda: pac_rank(10, 0.1, alpha))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_level_of_thousands_of_digits_is_refused_in_words(sign: int) -> None:
+    """Numbers too long for Python to write out get the usual sentence."""
+    pattern = "^`alpha` must be strictly between 0 and 1; got a number of thousands of digits"
+    for alpha in (Fraction(sign * 10**5000, 1), sign * 10**5000, Fraction(sign * 10**5000, 3)):
+        refuse(ValueError, pattern, partial(as_level, alpha))
+    long = Fraction(10**5000 // 3, 10**5000)
+    refuse(ValueError, "^`alpha` must be a fraction of at most 4000 bits; got ", lambda: as_level(long))
 
 
 @few
@@ -205,6 +230,14 @@ def test_a_count_is_an_integer(n: Any) -> None:
     refuse((TypeError, ValueError), "^`n` must be an integer", lambda: pac_rank(n, 0.1, 0.1))
 
 
+@pytest.mark.parametrize("n", [10**15 + 1, 10**400, 10**5000], ids=["1e15", "1e400", "1e5000"])
+def test_a_count_that_nobody_has_is_refused(n: int) -> None:
+    """More than 10**15 scores are a mistake, in both ranks, and no overflow."""
+    pattern = r"^`n` must be an integer of at most 10\*\*15; got "
+    refuse(ValueError, pattern, lambda: conformal_rank(n, 0.1))
+    refuse(ValueError, pattern, lambda: pac_rank(n, 0.1, 0.05))
+
+
 # --- ranks that hold with a given probability
 
 
@@ -230,7 +263,7 @@ def test_a_tail_that_equals_delta_is_small_enough(n: int, parts: int, data: st.D
     """Where the tail equals delta exactly, the rank is not one too high."""
     alpha = Fraction(data.draw(st.integers(1, parts - 1)), parts)
     k = data.draw(st.integers(1, n))
-    assert pac_rank(n, alpha, ref.binomial_tail(n, 1 - alpha, k)) == k
+    assert least_pac_rank(n, alpha, ref.binomial_tail(n, 1 - alpha, k)) == k
 
 
 @few
@@ -255,6 +288,16 @@ def test_a_pac_rank_of_many_rows_is_where_scipy_puts_it(n: int) -> None:
 
     k = int(pac_rank(n, 0.1, 0.05))
     assert binom.sf(k - 1, n, 0.9) <= 0.05 < binom.sf(k - 2, n, 0.9)
+
+
+@pytest.mark.parametrize("n", [10**6, 10**7 + 1, 10**15])
+def test_a_pac_rank_of_very_many_rows_is_found_in_a_moment(n: int) -> None:
+    """Also where the tail equals delta exactly; the rank is then at most a little higher than needed."""
+    started = time.process_time()
+    assert (n + 1) // 2 <= int(pac_rank(n, 0.5, 0.5)) <= (n + 1) // 2 + 10
+    for alpha, delta in ((1e-12, 1e-12), (1 - 1e-12, 0.5), (0.5, 1e-12), (0.3, 1 - 1e-12)):
+        assert pac_rank(n, alpha, delta) >= 1
+    assert time.process_time() - started < 2.0
 
 
 # --- quantiles

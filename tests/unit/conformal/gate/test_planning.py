@@ -6,6 +6,7 @@ import json
 import math
 import time
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,55 @@ def test_attempts_of_a_plan_are_counted(attempts: Any) -> None:
 def test_an_unreachable_tolerance_is_refused() -> None:
     """A tolerance that would need more rows than anyone has is refused and not searched for ever."""
     refuse(ValueError, "^`tolerance` must be ", lambda: plan("0.1", "0.01", tolerance="0.000001"))
+
+
+@pytest.mark.parametrize("name", ["alpha", "delta", "alpha_reject", "tolerance", "prevalence", "target_risk"])
+def test_levels_that_no_history_supports_are_refused(name: str) -> None:
+    """Below 1e-12 a level is refused in words, whatever a float would make of it."""
+    for value in ("1e-400", Fraction(1, 10**5000), 1e-13):
+        options: dict[str, Any] = {name: value}
+        refuse(ValueError, f"^`{name}` must be between 1e-12 ", partial(plan, **options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": 1e-10},
+        {"alpha": 1e-12, "delta": 1e-12, "target_risk": 1e-12, "prevalence": 1e-12},
+        {"alpha": 1e-12, "delta": 1e-12, "attempts": 10**15},
+        {"attempts": 10**9},
+        {"alpha": "0.123456789012345678901", "tolerance": 0.001},
+        {"alpha": 1 - 1e-12, "delta": 1 - 1e-12},
+    ],
+    ids=str,
+)
+def test_extreme_levels_are_planned_in_a_moment(options: dict[str, Any]) -> None:
+    """n_finite is exact and n_pac right to nine digits, without a search through the numbers."""
+    started = time.process_time()
+    found = plan(**options).insufficient
+    level = Fraction(str(options.get("alpha", "0.1"))) / options.get("attempts", 1)
+    chance = float(Fraction(str(options.get("delta", "0.05"))) / options.get("attempts", 1))
+    assert found.n_finite == math.ceil(1 / level) - 1
+    assert found.n_pac == pytest.approx(max(1, math.log(chance) / math.log1p(-float(level))), rel=1e-9, abs=1)
+    assert time.process_time() - started < 2.0
+
+
+@pytest.mark.parametrize("attempts", [10**15 + 1, 10**400])
+def test_more_attempts_than_anyone_makes_are_refused(attempts: int) -> None:
+    """Attempts are at most 10**15."""
+    refuse(ValueError, "^`attempts` must be an integer of at most ", lambda: plan(attempts=attempts))
+
+
+def test_a_level_without_enough_rows_in_the_world_abstains_in_a_moment() -> None:
+    """Tiny levels, asked for or derived, give infinite thresholds and never a hang."""
+    started = time.process_time()
+    gate = gate_on(100, 100, 0.1, guarantee="pac")
+    assert gate_on(100, 100, 1e-10, guarantee="pac").q0 == math.inf
+    with quiet():
+        derived = [gate.at_alpha(1e-10), *(gate.for_attempt(j) for j in (1000, 10**5, 10**15))]
+        derived.append(gate.for_attempt(10**15).for_attempt(10**15))
+    assert all((one.q0, one.t1, one.guarantee.holds) == (math.inf, -math.inf, False) for one in derived)
+    assert time.process_time() - started < 2.0
 
 
 def test_a_small_tolerance_is_planned_in_a_moment() -> None:
