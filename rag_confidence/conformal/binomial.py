@@ -82,7 +82,8 @@ def tail_within(k: int, n: int, p: Fraction, level: Fraction) -> bool:
     -----
     Floats decide unless they agree with `level` to nine digits; then integers do, in O(k) products of numbers
     with O(n log q) bits for p = h/q. Beyond 4000 trials, or 200,000 bits, such a near tie counts as not
-    within: ranks are then at most one higher than they had to be, and what they promise holds. O(1) there.
+    within: a rank may then be one higher than it had to be, for 10**15
+    trials a few, and what it promises holds. O(1) there.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def as_level(alpha: Level, name: str = "alpha", least: Fraction = LEAST_LEVEL) -
     if not least <= level <= 1 - LEAST_LEVEL:
         raise ValueError(
             f"`{name}` must be between {float(least):g} and 1 - 1e-12; got {_shown(alpha)}. "
-            "No history is long enough for a level beyond."
+            "A level beyond asks for more rows than anyone has, or for none."
         )
     if level.denominator.bit_length() > _MOST_BITS:
         raise ValueError(
@@ -254,7 +254,7 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     The coverage of the k-th smallest of n independent scores is stochastically at least
     Beta(k, n - k + 1), and P(Beta(k, n - k + 1) < 1 - alpha) = P(Binomial(n, 1 - alpha) >= k). Where
     rounding could decide, integers do for n <= 4000; for more scores a tail that agrees with delta to nine
-    digits counts as above it, so that the rank may be one higher than needed. Cost O(log n) tails.
+    digits counts as above it, so that the rank may be one higher than needed, for 10**15 scores a few. Cost O(log n) tails.
 
     References
     ----------
