@@ -254,7 +254,8 @@ def pac_rank(n: int, alpha: Level, delta: Level) -> int | float:
     The coverage of the k-th smallest of n independent scores is stochastically at least
     Beta(k, n - k + 1), and P(Beta(k, n - k + 1) < 1 - alpha) = P(Binomial(n, 1 - alpha) >= k). Where
     rounding could decide, integers do for n <= 4000; for more scores a tail that agrees with delta to nine
-    digits counts as above it, so that the rank may be one higher than needed, for 10**15 scores a few. Cost O(log n) tails.
+    digits counts as above it, so that the rank may be one higher than needed, for 10**15 scores a few. Cost
+    O(log n) tails.
 
     References
     ----------
