@@ -202,7 +202,7 @@ def verify(agent: Agent, held_out: Asked, alpha: str) -> None:
         found = held_out.search(agent.library, k)
         passages = [agent.library.vectors[hits.rows] for hits in found]
         batch = score_many(held_out.vectors, passages, policy=agent.policy, gate=gate, embedder=EMBEDDER_NAME)
-        accepted, sufficient = batch.decision == Decision.ACCEPT.name, held_out.labels(found)
+        accepted, sufficient = batch.decision == Decision.ACCEPT, held_out.labels(found)
         wrong |= accepted & ~sufficient
         ever |= ~sufficient
         print(

@@ -67,6 +67,9 @@ def test_the_agent_states_the_guarantee_and_counts_what_it_got_wrong(
     assert found is not None
     wrong, insufficient = map(int, found.groups())
     assert insufficient > 50
+    counts = re.findall(r"try \d accepts (\d+) of \d+ sufficient and (\d+) of \d+ insufficient", agent.stdout)
+    assert sum(int(right) for right, _ in counts) > 0
+    assert wrong <= sum(int(amiss) for _, amiss in counts)
     assert wrong / insufficient < 0.2
 
 
