@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from _corpus import WORD, Passage, sentences
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rag_confidence import MetricPolicy
 
-IntArray: TypeAlias = NDArray[np.intp]
+IntArray: TypeAlias = NDArray[np.integer[Any]]
 Mask: TypeAlias = NDArray[np.bool_]
 Names: TypeAlias = NDArray[np.str_]
 

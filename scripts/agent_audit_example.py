@@ -23,6 +23,7 @@ from textwrap import fill, shorten
 import numpy as np
 from _agent_history import Asked, Library, ask_about, fit_policy
 from _corpus import read_project
+from _pipe import run
 from _retrieval import EMBEDDER_NAME, FloatArray, load_embedder
 from numpy.typing import NDArray
 
@@ -43,7 +44,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 # exchangeable with scores of four.
 TRIES = (4, 8)
 SHARES = {"model": 0.4, "gate": 0.4, "evaluation": 0.2}
-NOT_COVERED = "You asked otherwise than the history did, so its guarantee does not cover your questions."
+NOT_COVERED = "Nothing is claimed: the history asked otherwise; its guarantee does not cover your questions."
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     describe(agent)
     if options.questions:
-        print(f"\n{NOT_COVERED}")
         for text, vector in zip(options.questions, agent.library.embed(options.questions), strict=True):
-            show(text, agent.tries(text, vector))
+            show(text, agent.tries(text, vector), NOT_COVERED)
     else:
         for text, truth, made in courses(agent, held_out):
-            show(f"{text} ... ({truth})", made)
+            show(f"{text} ... ({truth})", made, guarantee_of(made[-1]))
     verify(agent, held_out, options.alpha)
     return 0
 
@@ -161,15 +161,18 @@ def describe(agent: Agent) -> None:
         )
 
 
-def show(question: str, made: list[RagConfidenceMetrics]) -> None:
+def show(question: str, made: list[RagConfidenceMetrics], promise: str) -> None:
     """One question: each try, what the agent then says, and what that promises."""
     print(f"\n== {question}")
     for attempt, metrics in enumerate(made, start=1):
         print(f"   try {attempt}: {told(metrics)}")
-    last = made[-1]
-    print(f"   agent: {reply(last)}")
-    sentence = "Nothing is claimed." if last.guarantee is None else last.guarantee.sentence
-    print(fill(sentence, 104, initial_indent="     ", subsequent_indent="     "))
+    print(f"   agent: {reply(made[-1])}")
+    print(fill(promise, 104, initial_indent="     ", subsequent_indent="     "))
+
+
+def guarantee_of(metrics: RagConfidenceMetrics) -> str:
+    """What the gate of the last try promises for questions that are drawn like the history."""
+    return "Nothing is claimed." if metrics.guarantee is None else metrics.guarantee.sentence
 
 
 def told(metrics: RagConfidenceMetrics) -> str:
@@ -218,4 +221,4 @@ def share(accepted: NDArray[np.bool_], among: NDArray[np.bool_]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -20,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 from _data import EMBEDDERS, SETS, FloatArray, Mask, data_folder
+from _pipe import run
 from _pipeline import KINDS, Pipeline, Traffic, read_pipeline
 
 from rag_confidence import (
@@ -266,4 +267,4 @@ def paragraph(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

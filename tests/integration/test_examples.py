@@ -68,7 +68,11 @@ def test_the_agent_states_the_guarantee_and_counts_what_it_got_wrong(
     wrong, insufficient = map(int, found.groups())
     assert insufficient > 50
     counts = re.findall(r"try \d accepts (\d+) of \d+ sufficient and (\d+) of \d+ insufficient", agent.stdout)
+    assert len(counts) == 2
     assert sum(int(right) for right, _ in counts) > 0
+    for attempt, (right, amiss) in enumerate(counts, start=1):
+        shown = re.findall(rf"try {attempt}: \d+ passages, KPI .*: ACCEPT, verdict", agent.stdout)
+        assert int(right) + int(amiss) >= len(shown)
     assert wrong <= sum(int(amiss) for _, amiss in counts)
     assert wrong / insufficient < 0.2
 
@@ -78,7 +82,11 @@ def test_the_agent_says_that_other_questions_are_not_covered() -> None:
     """Questions of the user are decided too, with the caveat that they are not drawn like the history."""
     done = run("agent_audit_example.py", "How long does sourdough bread have to rise?")
     assert done.returncode == 0, done.stderr
+    assert (
+        "   agent: The documents do not hold the answer.\n     Nothing is claimed: the history" in done.stdout
+    )
     assert "its guarantee does not cover your questions" in done.stdout
+    assert "If new retrievals are like" not in done.stdout
     assert "== How long does sourdough bread have to rise?" in done.stdout
     assert "I answer from" not in done.stdout
 
@@ -92,6 +100,24 @@ def test_a_level_that_cannot_be_meant_ends_the_agent() -> None:
         "agent_audit_example.py: `alpha` must be strictly between 0 and 1; got '2'. "
         "0.1, '0.1' and Fraction(1, 10) all mean one tenth.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("agent_audit_example.py", marks=pytest.mark.needs_extra("demo")),
+        pytest.param("rag_pipeline_example.py", marks=pytest.mark.needs_data),
+    ],
+)
+def test_a_reader_that_stops_ends_an_example_quietly(script: str) -> None:
+    """When `| head` has read enough there is no traceback: standard error stays empty."""
+    command = [sys.executable, f"scripts/{script}"]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=-1, stderr=-1, encoding="utf-8") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 # An audit of a pipeline
