@@ -13,13 +13,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_confidence import ConformalGate, MetricPolicy, run_demo
+from rag_confidence import ArtefactError, ConformalGate, MetricPolicy, run_demo
 from rag_confidence._optional import require
+from rag_confidence.adapters._mcp.embedding import WORDLLAMA_POLICY
 from rag_confidence.conformal.gate.fitted import KIND as CONFORMAL_GATE
 from rag_confidence.conformal.risk.fitted import KIND as RISK_GATE
 from rag_confidence.conformal.risk.fitted import RiskGate
+from rag_confidence.product.policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from rag_confidence.adapters._mcp.server import EvidenceServer
@@ -29,6 +31,7 @@ LOADERS: dict[str, Callable[[Path], SavedGate]] = {
     CONFORMAL_GATE: ConformalGate.load,
     RISK_GATE: RiskGate.load,
 }
+DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 MAX_PORT = 65535
 PATH = "/mcp"
@@ -71,8 +74,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--http", action="store_true", help="serve streamable HTTP on this machine instead")
-    add("--host", default="127.0.0.1", help="address for --http (default: %(default)s)")
-    add("--port", type=int, default=DEFAULT_PORT, help="port for --http, 0 for any (default: %(default)s)")
+    add("--host", help=f"address for --http (default: {DEFAULT_HOST})")
+    add("--port", type=int, help=f"port for --http, 0 for any (default: {DEFAULT_PORT})")
     add("--allow-remote", action="store_true", help="let --host be an address that other machines reach")
     add("--gate", type=Path, help="saved gate that the scoring tools decide with")
     add("--policy", type=Path, help="JSON file of a MetricPolicy for the scoring tools")
@@ -87,10 +90,11 @@ def serve(options: argparse.Namespace) -> None:
 
     What the options may get wrong is found before the kit is loaded, which takes a second.
     """
-    check_host(options.host, options.allow_remote)
+    host, port = address(options)
     gate = None if options.gate is None else read_gate(options.gate)
     policy = None if options.policy is None else read_policy(options.policy)
-    with listening(options.host, options.port) if options.http else nullcontext() as listener:
+    check_policy(gate, policy)
+    with listening(host, port) if options.http else nullcontext() as listener:
         require("mcp", extra="mcp")
         from rag_confidence.adapters._mcp.tools import build_server
 
@@ -98,30 +102,65 @@ def serve(options: argparse.Namespace) -> None:
         if listener is None:
             serve_stdio(server)
         else:
-            serve_http(server, options.host, listener)
+            serve_http(server, host, listener)
 
 
 def read_gate(path: Path) -> SavedGate:
     """The gate in a file that `save` wrote, of either kind."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        document = None
+    document = read_json("--gate", path)
     kind = document.get("artefact") if isinstance(document, dict) else None
-    return LOADERS.get(str(kind), ConformalGate.load)(path)
+    if kind not in LOADERS:
+        got = f"{path}, a {kind!r}" if isinstance(kind, str) else f"{path}, which is something else"
+        raise ArtefactError(
+            f"`--gate` must be a saved conformal or risk gate; got {got}. Pass the file that save() wrote."
+        )
+    return LOADERS[kind](path)
 
 
 def read_policy(path: Path) -> MetricPolicy:
     """The policy in a JSON file that holds its `to_dict()`."""
-    try:
-        constants = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        constants = None
+    constants = read_json("--policy", path)
     if not isinstance(constants, dict):
         raise ValueError(
             f"`--policy` must be a JSON file of a policy; got {path}. Write MetricPolicy.to_dict() to it."
         )
     return MetricPolicy.from_dict(constants)
+
+
+def read_json(option: str, path: Path) -> Any:
+    """The contents of a JSON file, None if it holds anything else."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise ValueError(
+            f"`{option}` must be a file that can be read; got {path} ({problem.strerror}). Check the path."
+        ) from problem
+    except ValueError:
+        return None
+
+
+def check_policy(gate: SavedGate | None, policy: MetricPolicy | None) -> None:
+    """Refuse a gate for KPIs of another policy than any tool here has: every call would be refused."""
+    if gate is None or gate.provenance is None:
+        return
+    served = [DEFAULT_POLICY, WORDLLAMA_POLICY] if policy is None else [policy]
+    if gate.provenance.policy not in [one.fingerprint for one in served]:
+        loaded = "no --policy is given" if policy is None else f"--policy is {policy.fingerprint!r}"
+        raise ValueError(
+            f"`--gate` must be fitted under the policy of this server; got a gate for policy "
+            f"{gate.provenance.policy!r} where {loaded}. Pass --policy with the policy of the gate."
+        )
+
+
+def address(options: argparse.Namespace) -> tuple[str, int]:
+    """Host and port to listen on; named without --http they would be ignored, which nobody means."""
+    for name in ("host", "port"):
+        value = getattr(options, name)
+        if value is not None and not options.http:
+            raise ValueError(f"`--{name}` must come with --http; got {value} alone. Add --http, or drop it.")
+    host = DEFAULT_HOST if options.host is None else options.host
+    check_host(host, options.allow_remote)
+    return host, DEFAULT_PORT if options.port is None else options.port
 
 
 def check_host(host: str, allow_remote: bool) -> None:

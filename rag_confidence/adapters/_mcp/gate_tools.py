@@ -26,7 +26,7 @@ from rag_confidence.adapters._mcp.gate_models import (
     PlanResult,
 )
 from rag_confidence.adapters._mcp.limits import FewScores, History, Judged, Names, Number, Scores, check_unit
-from rag_confidence.adapters._mcp.results import GuaranteeResult, finite
+from rag_confidence.adapters._mcp.results import BELOW_ALL, GuaranteeResult, finite
 
 Alpha = Annotated[Number, Field(description="Largest rate of false acceptance, in (0, 1).")]
 Threshold0 = Annotated[Number | None, Field(description="q0 of fit_conformal_gate; null if infinite.")]
@@ -161,12 +161,13 @@ def evaluate_gate(
 
 
 def _thresholds(q0: float | None, q1: float | None, alpha: float) -> Thresholds:
-    infinite = [math.inf if threshold is None else threshold for threshold in (q0, q1)]
+    lower = -math.inf if q0 == BELOW_ALL else q0
+    infinite = [math.inf if threshold is None else threshold for threshold in (lower, q1)]
     return Thresholds(q0=infinite[0], q1=infinite[1], alpha=alpha)
 
 
 def _infinite(gate: Thresholds) -> list[str]:
-    return [note for value, note in ((gate.q0, INFINITE_0), (gate.q1, INFINITE_1)) if math.isinf(value)]
+    return [note for value, note in ((gate.q0, INFINITE_0), (gate.q1, INFINITE_1)) if value == math.inf]
 
 
 def _gate_result(gate: ConformalGate) -> GateResult:

@@ -7,6 +7,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# A threshold of minus infinity accepts every score. JSON cannot carry it, so this stands for it.
+BELOW_ALL = -1.0
+
 DecisionName: TypeAlias = Literal["ACCEPT", "REJECT", "ABSTAIN"]
 Label: TypeAlias = Literal[0, 1]
 

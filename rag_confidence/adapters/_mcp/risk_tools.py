@@ -8,19 +8,18 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictStr
 
 from rag_confidence.adapters._mcp.limits import History, Judged, Number, check_unit
-from rag_confidence.adapters._mcp.results import GuaranteeResult, Result
+from rag_confidence.adapters._mcp.results import BELOW_ALL, GuaranteeResult, Result
 from rag_confidence.conformal.risk.fit import fit_risk_gate
 from rag_confidence.conformal.risk.fitted import RiskGate
-
-# A threshold of minus infinity accepts every score; over fractions so does this, which JSON can carry.
-BELOW_ALL = -1.0
 
 
 class RiskGateResult(Result):
     """A threshold above which few of the accepted retrievals are insufficient."""
 
     certified: bool = Field(description="Whether any threshold was certified; if not, nothing is accepted.")
-    q0: float | None = Field(description="ACCEPT for s > q0; null if infinite. Apply it with q1 null.")
+    q0: float | None = Field(
+        description="ACCEPT for s > q0; null if infinite, -1 if all is accepted. Apply it with q1 null."
+    )
     q0_infinite: bool = Field(description="Nothing was certified: nothing is ever accepted.")
     target_risk: float = Field(description="Bound on the share of insufficient rows among the accepted.")
     delta: float = Field(description="Chance that an unlucky calibration set breaks it.")
@@ -58,10 +57,10 @@ def fit_risk(
 ) -> RiskGateResult:
     """Certify a threshold above which at most a share target_risk is insufficient: what is answered is good.
 
-    Other than alpha of fit_conformal_gate, which bounds how often insufficient evidence is accepted, this
-    bounds how much of what is accepted is insufficient, for all but a share delta of calibration sets, those
-    that certify nothing counting as kept. To decide on new scores, call apply_conformal_gate
-    with this q0 and with q1 null. Rows must be independent: one a question.
+    Unlike alpha of fit_conformal_gate, which bounds how often insufficient evidence is accepted, this bounds
+    how much of what is accepted is insufficient, for all but a share delta of calibration sets, those that
+    certify nothing counting as kept. To decide on new scores, call apply_conformal_gate with this q0 and with
+    q1 null. Rows must be independent: one a question.
     """
     check_unit("scores", scores)
     gate = fit_risk_gate(

@@ -15,6 +15,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from rag_confidence._predictions import Gate
 from rag_confidence._version import __version__
 from rag_confidence.adapters._mcp.results import Result
 from rag_confidence.conformal.quantile import as_level
@@ -25,6 +26,15 @@ INSTRUCTIONS = (
     "holds under a stated assumption. Label some past retrievals (1 = the passages hold the answer), call "
     "audit_scores, then fit_conformal_gate, then apply_conformal_gate to new scores. Answer only on ACCEPT; "
     f"pass on the `guarantee` and `warnings` that come back. Read {METHODOLOGY_URI} for what is not promised."
+)
+WITH_GATE = (
+    "Decides whether retrieved evidence is sufficient to answer from, with the saved gate that this server "
+    "was started with. Before you answer, call score_retrieval with the vectors of your retriever and "
+    "{embedder}, and branch on `verdict`: ANSWER, answer; REVIEW, say what is uncertain; ABSTAIN, say that "
+    "the sources do not hold the answer; ESCALATE, show the sources to a person. Do not fit a gate of your "
+    "own, and do not decide with thresholds of your own: apply_conformal_gate claims nothing. The bound is "
+    "for one try at a question. Pass on the `guarantee` and `warnings` that come back. Read "
+    f"{METHODOLOGY_URI} for what is not promised."
 )
 # Nothing is written, nothing leaves the machine, and equal calls get equal results.
 PURE = ToolAnnotations(
@@ -40,12 +50,12 @@ class EvidenceServer(MCPServer[Any]):
     transports pass.
     """
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], instructions: str) -> None:
         self._arguments = {tool.name: sorted(tool.parameters["properties"]) for tool in tools}
         super().__init__(
             "rag-confidence",
             title="rag-confidence: is the evidence enough to answer?",
-            instructions=INSTRUCTIONS,
+            instructions=instructions,
             version=__version__,
             tools=[*tools],
             log_level="WARNING",
@@ -136,9 +146,19 @@ def audit_rag_pipeline(
     return text("audit_prompt.md").replace("{pipeline}", pipeline).replace("{alpha}", alpha)
 
 
-def build(tools: Sequence[Tool]) -> EvidenceServer:
-    """The server with its tools, the resource and the prompt."""
-    server = EvidenceServer(tools)
+def instructions_for(gate: Gate | None) -> str:
+    """What an agent should do with the tools; a server with a gate is there to decide, not to fit."""
+    if gate is None:
+        return INSTRUCTIONS
+    if gate.provenance is None:
+        return WITH_GATE.format(embedder="the name of the embedder that made them")
+    name = gate.provenance.embedder
+    return WITH_GATE.format(embedder="no `embedder`" if name is None else f"embedder={json.dumps(name)}")
+
+
+def build(tools: Sequence[Tool], gate: Gate | None) -> EvidenceServer:
+    """The server with its tools, the resource and the prompt; the gate is named in its instructions."""
+    server = EvidenceServer(tools, instructions_for(gate))
     server.resource(METHODOLOGY_URI, title="Methodology", mime_type="text/markdown")(methodology)
     server.prompt(title="Audit a RAG pipeline")(audit_rag_pipeline)
     return server

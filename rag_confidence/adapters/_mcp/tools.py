@@ -38,5 +38,6 @@ def build_server(*, gate: Gate | None = None, policy: MetricPolicy | None = None
             tool("plan_calibration", "Plan a calibration set", plan_calibration),
             tool("score_retrieval", "Score a retrieval from embeddings", scorer.score_retrieval),
             tool("score_texts", "Score a retrieval from texts", scorer.score_texts),
-        ]
+        ],
+        gate,
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_confidence import ArtefactError, MetricPolicy, fit_conformal_gate
+from rag_confidence import ArtefactError, MetricPolicy, Provenance, fit_conformal_gate
 from rag_confidence.adapters import mcp_server
+from rag_confidence.adapters._mcp.embedding import WORDLLAMA_POLICY
 from rag_confidence.conformal.risk.fit import fit_risk_gate
 
 
@@ -17,7 +18,8 @@ def test_it_serves_stdio_unless_told_otherwise() -> None:
     """No option is needed by a client that starts the command."""
     options = mcp_server.parse([])
     assert (options.http, options.demo, options.gate, options.policy) == (False, False, None, None)
-    assert (options.host, options.port) == ("127.0.0.1", 8000)
+    options.http = True
+    assert mcp_server.address(options) == ("127.0.0.1", 8000)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
@@ -56,7 +58,7 @@ def test_a_gate_of_either_kind_is_read(tmp_path: Path) -> None:
         assert (type(read), read.to_dict()) == (type(gate), gate.to_dict())
     for text in ("not json", "[]", '{"artefact": "model"}'):
         file.write_text(text, encoding="utf-8")
-        with pytest.raises(ArtefactError, match="must be a saved conformal_gate"):
+        with pytest.raises(ArtefactError, match="`--gate` must be a saved conformal or risk gate; got"):
             mcp_server.read_gate(file)
 
 
@@ -65,8 +67,13 @@ def test_a_gate_of_either_kind_is_read(tmp_path: Path) -> None:
     [
         (["--http", "--host", "0.0.0.0"], "`--host` must be one of 127.0.0.1, localhost, ::1; got 0.0.0.0."),
         (["--http", "--port", "65536"], "`--port` must be from 0 to 65535; got 65536."),
-        (["--gate", "nowhere.json"], "nowhere.json"),
-        (["--policy", "nowhere.json"], "nowhere.json"),
+        (["--host", "127.0.0.1"], "`--host` must come with --http; got 127.0.0.1 alone."),
+        (["--port", "0"], "`--port` must come with --http; got 0 alone."),
+        (["--gate", "nowhere.json"], "`--gate` must be a file that can be read; got nowhere.json ("),
+        (
+            ["--policy", "nowhere.json"],
+            "`--policy` must be a file that can be read; got nowhere.json (",
+        ),
         (["--demo", "--alpha", "2"], "`alpha` must be strictly between 0 and 1; got 2.0."),
         (["--demo", "--seed", "-1"], "`seed` must be an integer of at least 0; got -1."),
     ],
@@ -81,6 +88,38 @@ def test_options_that_cannot_be_meant_end_the_command(
     assert printed.err.startswith("rag-confidence-mcp: ")
     assert sentence in printed.err
     assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("policy", [None, MetricPolicy(answer_at=70)])
+def test_a_gate_of_another_policy_does_not_start(
+    policy: MetricPolicy | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every call would be refused: the command says so at once, whether a policy is given or not."""
+    arguments = ["--gate", str(_saved_gate(tmp_path, MetricPolicy(answer_at=75)))]
+    if policy is not None:
+        (tmp_path / "policy.json").write_text(json.dumps(policy.to_dict()), encoding="utf-8")
+        arguments += ["--policy", str(tmp_path / "policy.json")]
+    assert mcp_server.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "`--gate` must be fitted under the policy of this server; got a gate for policy" in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("policy", [MetricPolicy(), WORDLLAMA_POLICY, MetricPolicy(answer_at=75)])
+def test_a_gate_of_the_policy_in_force_is_taken(policy: MetricPolicy, tmp_path: Path) -> None:
+    """Without --policy the scoring tools have two policies of their own; a gate for either is of use."""
+    gate = mcp_server.read_gate(_saved_gate(tmp_path, policy))
+    mcp_server.check_policy(gate, policy)
+    if policy.answer_at != 75:
+        mcp_server.check_policy(gate, None)
+
+
+def _saved_gate(folder: Path, policy: MetricPolicy) -> Path:
+    scores, labels = [row / 100 for row in range(100)], [0] * 50 + [1] * 50
+    made = Provenance.of_kpi(policy.fingerprint, "minilm", "precomputed")
+    fit_conformal_gate(scores, labels, provenance=made).save(folder / "gate.json")
+    return folder / "gate.json"
 
 
 def test_a_port_in_use_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from mcp_session import CALLS, LABELS, PASSAGES, QUERY, SCORES, URI, called, in_memory, refusal
 
-from rag_confidence import fit_conformal_gate, score
+from rag_confidence import ConformalGate, Provenance, fit_conformal_gate, score
 from rag_confidence.conformal.risk.fit import fit_risk_gate
 
 pytestmark = pytest.mark.needs_extra("mcp")
@@ -33,6 +33,32 @@ FENCE: dict[str, dict[str, Any]] = {
 }
 
 # What is offered
+
+
+@pytest.mark.parametrize(
+    ("provenance", "words"),
+    [
+        (None, "the name of the embedder that made them"),
+        (Provenance(policy="p"), "no `embedder`"),
+        (Provenance(policy="p", embedder='the "small" {one}'), 'embedder="the \\"small\\" {one}"'),
+    ],
+)
+def test_a_server_with_a_gate_tells_agents_to_decide_with_it(
+    provenance: Provenance | None, words: str
+) -> None:
+    """Its instructions name the tool, the embedder and the verdict; without a gate they lead to a fit."""
+    told = instructions_of(fit_conformal_gate(SCORES, LABELS, provenance=provenance))
+    assert "call score_retrieval" in told
+    assert f"and {words}, and branch on `verdict`" in told
+    assert "Do not fit a gate of your own" in told
+    assert "then fit_conformal_gate" in instructions_of(None)
+
+
+def instructions_of(gate: ConformalGate | None) -> str:
+    """What a server with this gate tells its clients when they connect."""
+    from rag_confidence.adapters._mcp.tools import build_server
+
+    return str(build_server(gate=gate).instructions)
 
 
 async def _offered(client: Any) -> Any:
@@ -189,6 +215,7 @@ def test_a_threshold_that_cannot_be_certified_is_null_and_one_for_everything_is_
     everything = called("fit_risk_gate", {**CALLS["fit_risk_gate"], "labels": [1] * 40}).structured_content
     applied = called("apply_conformal_gate", {"scores": [0.0, 1.0], "q0": everything["q0"], "q1": None})
     assert applied.structured_content["n_accept"] == 2
+    assert not any("q0" in warning for warning in applied.structured_content["warnings"])
 
 
 def test_a_history_with_what_is_known_about_it_writes_it_into_the_guarantee() -> None:
@@ -265,7 +292,11 @@ def test_texts_are_scored_on_this_machine() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [
-        ("audit_scores", {"scores": [50.0] * 40}, "`scores` must be fractions in [0, 1]; got 50. They look"),
+        (
+            "audit_scores",
+            {"scores": [50.0] * 40},
+            "`scores` must be fractions in [0, 1]; got 50.0. They look",
+        ),
         ("audit_scores", {"threshold": 1.5}, "`threshold` must be"),
         ("audit_scores", {"num_bins": 0}, "`num_bins` must be an integer of at least 1; got 0."),
         ("audit_scores", {"scores": []}, "`scores` must hold at least one score; got none."),
