@@ -110,13 +110,15 @@ def test_a_level_that_cannot_be_meant_ends_the_agent() -> None:
     ],
 )
 def test_a_reader_that_stops_ends_an_example_quietly(script: str) -> None:
-    """When `| head` has read enough there is no traceback: standard error stays empty."""
+    """When `| head` has read enough there is no traceback; what warns of a weak score still may."""
     command = [sys.executable, f"scripts/{script}"]
     with subprocess.Popen(command, cwd=PROJECT, stdout=-1, stderr=-1, encoding="utf-8") as process:
         assert process.stdout is not None
         process.stdout.close()
         assert process.stderr is not None
-        assert process.stderr.read() == ""
+        errors = process.stderr.read()
+    assert "Traceback" not in errors
+    assert "BrokenPipeError" not in errors
     assert process.returncode == 141
 
 
