@@ -59,7 +59,8 @@ class Settings:
         object.__setattr__(self, "duplicate_cosine", limit)
         object.__setattr__(self, "perturb", check_flag("perturb", self.perturb))
         object.__setattr__(self, "seed", check_integer("seed", self.seed, 0))
-        _check_calibrator(self.calibrator, self.provenance)
+        if self.calibrator is not None:
+            _check_calibrator(self.calibrator, self.provenance)
         if self.gate is not None:
             _check_gate(self.gate, self.provenance)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_confidence._options import check_flag, check_text
 from rag_confidence._types import FloatArray
-from rag_confidence.conformal.gate.guarantee import History, check_collected, check_negatives
+from rag_confidence.conformal.history import History, check_collected, check_negatives
 from rag_confidence.conformal.new_scores import Scale, rounded
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.rows import Rows

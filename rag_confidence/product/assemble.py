@@ -12,7 +12,7 @@ from rag_confidence.engine.signals import MOST_MATCHED
 from rag_confidence.product.gating import final_verdict
 from rag_confidence.product.narrative import ACTIONS, gate_reason, reason
 from rag_confidence.product.policy import MetricPolicy
-from rag_confidence.product.record import SCHEMA_VERSION
+from rag_confidence.product.record import GATE_KEYS, SCHEMA_VERSION
 from rag_confidence.product.verdict import (
     CODES,
     CONFIDENCE_BANDS,
@@ -123,19 +123,7 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
     }
 
 
-_NO_GATE: dict[str, Any] = dict.fromkeys(
-    (
-        "decision",
-        "prediction_set",
-        "p_value_0",
-        "p_value_1",
-        "margin_to_threshold",
-        "score_used",
-        "group",
-        "gate_fingerprint",
-        "guarantee",
-    )
-)
+_NO_GATE: dict[str, Any] = dict.fromkeys(GATE_KEYS)
 
 
 def _gate(gated: GatePrediction, call: Call) -> dict[str, Any]:

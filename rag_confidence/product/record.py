@@ -179,6 +179,9 @@ KEYS: tuple[Key, ...] = (*_HEADLINE, *_GATE, *_DISPLAYED, *_CONTEXT, *_WEIGHTS, 
 
 KEY_NAMES: tuple[str, ...] = tuple(key.name for key in KEYS)
 
+GATE_KEYS: tuple[str, ...] = tuple(key.name for key in _GATE)
+"""The keys that are null without a gate."""
+
 
 _PYTHON: dict[Kind, tuple[type, ...]] = {
     "number": (int, float),

@@ -18,10 +18,10 @@ from rag_confidence._predictions import Gate, GatePrediction, GatePredictions, O
 from rag_confidence._types import FloatArray, Mask, Provenance
 from rag_confidence.conformal.gate.cells import Cell, GuaranteeKind, Levels, by_group, class_scores
 from rag_confidence.conformal.gate.fitted import ConformalGate
-from rag_confidence.conformal.gate.guarantee import History, check_collected, check_negatives
 from rag_confidence.conformal.gate.loose import check_decider
 from rag_confidence.conformal.gate.refusal import AUROC_FLOOR, tell
 from rag_confidence.conformal.gate.table import CellTable, SmallGroups
+from rag_confidence.conformal.history import History, check_collected, check_negatives
 from rag_confidence.conformal.new_scores import Scale, ScoreKind, check_calibration
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level

@@ -27,9 +27,10 @@ from rag_confidence._types import FloatArray, Guarantee, Provenance
 from rag_confidence.conformal.gate import payload
 from rag_confidence.conformal.gate.attempts import alpha_for_attempt
 from rag_confidence.conformal.gate.cells import Cell, GuaranteeKind, Levels
-from rag_confidence.conformal.gate.guarantee import History, gate_guarantee
+from rag_confidence.conformal.gate.guarantee import gate_guarantee
 from rag_confidence.conformal.gate.refusal import separation_note, shortage_note
 from rag_confidence.conformal.gate.table import CellTable, rows_by_place
+from rag_confidence.conformal.history import History
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.conformal.rows import Rows

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from rag_confidence._artefact import decode_floats
 from rag_confidence._options import check_flag, check_text
 from rag_confidence._types import FloatArray, Guarantee
-from rag_confidence.conformal.gate.guarantee import History, check_collected
+from rag_confidence.conformal.history import History, check_collected
 from rag_confidence.conformal.joint.check_rows import (
     JointPrediction,
     JointPredictions,

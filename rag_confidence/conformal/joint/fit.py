@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rag_confidence._options import check_flag, check_text
 from rag_confidence._types import FloatArray
-from rag_confidence.conformal.gate.guarantee import History, check_collected
+from rag_confidence.conformal.history import History, check_collected
 from rag_confidence.conformal.joint.check_rows import at_single, check_calls, check_names
 from rag_confidence.conformal.joint.check_scale import blind_note, max_shares, scale_note
 from rag_confidence.conformal.joint.fitted import JointGate, ranked

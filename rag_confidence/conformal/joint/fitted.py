@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from rag_confidence import _artefact
 from rag_confidence._options import check_flag, check_integer, check_text
 from rag_confidence._types import FloatArray, Guarantee
-from rag_confidence.conformal.gate.guarantee import History
+from rag_confidence.conformal.history import History
 from rag_confidence.conformal.joint.check_rows import (
     JointPrediction,
     JointPredictions,

@@ -7,7 +7,7 @@ import warnings
 from fractions import Fraction
 
 from rag_confidence._types import Guarantee
-from rag_confidence.conformal.gate.guarantee import History, origin, percent
+from rag_confidence.conformal.history import History, origin, percent
 from rag_confidence.conformal.quantile import least_rank
 from rag_confidence.errors import CalibrationRefused
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from rag_confidence._options import check_choice, check_flag, check_text
 from rag_confidence._types import Provenance
-from rag_confidence.conformal.gate.guarantee import History, check_collected, check_negatives
 from rag_confidence.conformal.gate.refusal import tell
+from rag_confidence.conformal.history import History, check_collected, check_negatives
 from rag_confidence.conformal.new_scores import Scale, ScoreKind, check_calibration
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.quantile import Level, as_level

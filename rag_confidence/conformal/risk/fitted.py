@@ -19,7 +19,7 @@ from rag_confidence._options import check_choice
 from rag_confidence._predictions import GatePrediction, GatePredictions, decide, reason_of
 from rag_confidence._types import Guarantee, Provenance
 from rag_confidence.conformal.binomial import binomial_upper
-from rag_confidence.conformal.gate.guarantee import History
+from rag_confidence.conformal.history import History
 from rag_confidence.conformal.new_scores import Scale, check_new_score, check_new_scores, coarser, rounded
 from rag_confidence.conformal.provenance import check_provenance
 from rag_confidence.conformal.reading import read_history, read_level, read_rows, read_scale

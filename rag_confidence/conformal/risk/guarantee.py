@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rag_confidence._types import Guarantee
-from rag_confidence.conformal.gate.guarantee import History, missing_near_misses, origin, percent
+from rag_confidence.conformal.history import History, missing_near_misses, origin, percent
 from rag_confidence.conformal.risk.certificate import Certificate, Trial
 from rag_confidence.conformal.risk.rank_grid import RiskMethod, least_rank, tolerated
 
