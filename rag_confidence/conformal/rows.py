@@ -27,6 +27,7 @@ _SHOWN = 8
 _WRITTEN_DECIMALS = 6
 # Numbers of a precision in [0.5, 1): of n and m independent scores n m / as many meet by chance.
 _DISTINCT = {"float64": 2.0**52, "float32": 2.0**23, "float16": 2.0**10}
+_FIRST_WHOLE = 2.0**52
 _SLACK = {"float64": 0.0, "float32": 1e-7, "float16": np.inf}
 
 
@@ -238,10 +239,11 @@ def _telling(scores: FloatArray, precision: str) -> FloatArray:
     """The scores, in some precision, that only the same row would show again."""
     if np.isinf(_SLACK[precision]):
         return scores[:0]
-    # A score beyond the precision becomes infinite there, and tells nothing.
+    # A score beyond the precision becomes infinite there.
     with np.errstate(over="ignore"):
         seen = scores.astype(precision).astype(np.float64)
-    seen = seen[np.isfinite(seen)]
+    # From here on a double is a whole number, and the largest would overflow when they are rounded.
+    seen = seen[np.abs(seen) < _FIRST_WHOLE]
     off = np.abs(seen - np.round(seen, _WRITTEN_DECIMALS))
     return np.asarray(seen[off > _SLACK[precision] * np.maximum(1.0, np.abs(seen))])
 

@@ -384,3 +384,10 @@ class Stored:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+
+
+def test_the_largest_scores_tell_nothing_and_overflow_nowhere() -> None:
+    """Scores near the end of the doubles are compared without a warning, and are no sign of reuse."""
+    scores, labels = [1.7e308, 1.7e308, -1.7e308, 2.0**52, 1e300, 5.0], [0, 1, 0, 1, 0, 1]
+    other = fitted(scores, labels)
+    fitted(scores, labels, disjoint_from=other)
