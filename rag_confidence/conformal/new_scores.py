@@ -51,10 +51,12 @@ class Scale:
 
 
 def check_calibration(
-    scores: ArrayLike, labels: ArrayLike, kind: ScoreKind, **columns: Any
+    scores: ArrayLike, labels: ArrayLike, kind: ScoreKind, *, negatives: Any, **columns: Any
 ) -> tuple[FloatArray, Mask]:
     """Labelled scores of a kind, and the other columns of their table, which must belong together."""
-    check_aligned(scores=scores, labels=labels, **columns)
+    # Negatives may be counts and then are no column; one with an index is.
+    indexed = negatives if hasattr(negatives, "iloc") else None
+    check_aligned(scores=scores, labels=labels, negatives=indexed, **columns)
     values, sufficient = check_scores("scores", scores), check_labels("labels", labels)
     if kind == "fraction":
         check_fractions("scores", values, RAW_CURE)

@@ -147,7 +147,7 @@ def fit_conformal_gate(
     strict = check_flag("strict", strict)
     floor = check_number("auroc_floor", auroc_floor, 0.0, 1.0, f"{AUROC_FLOOR:g} is the default.")
     columns = {"groups": groups, "row_ids": row_ids, "clusters": clusters}
-    values, sufficient = check_calibration(scores, labels, score_kind, **columns)
+    values, sufficient = check_calibration(scores, labels, score_kind, negatives=negatives, **columns)
     check_two_classes(sufficient)
     history = History(
         collected=check_collected(collected),

@@ -140,7 +140,7 @@ def fit_risk_gate(
     check_choice("score_kind", score_kind, get_args(ScoreKind))
     check_text("labeling_source", labeling_source)
     strict = check_flag("strict", strict)
-    values, sufficient = check_calibration(scores, labels, score_kind, row_ids=row_ids)
+    values, sufficient = check_calibration(scores, labels, score_kind, negatives=negatives, row_ids=row_ids)
     rows = rows_of(values, sufficient, row_ids)
     refuse_overlap(rows, disjoint_from)
     origin = check_provenance(provenance)

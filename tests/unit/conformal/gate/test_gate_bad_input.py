@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rag_confidence.conformal.gate.evaluation import evaluate_conformal_gate
 from rag_confidence.conformal.gate.fit import apply_conformal_gate, fit_conformal_gate, predict_one
 from rag_confidence.conformal.gate.fitted import ConformalGate
 from rag_confidence.conformal.gate.loose import Thresholds
+from rag_confidence.conformal.risk.fit import fit_risk_gate
 from rag_confidence.errors import OutOfRangeWarning
 
 EITHER = (TypeError, ValueError)
@@ -396,3 +398,18 @@ def test_a_mapping_is_a_provenance() -> None:
     with quiet():
         gate = fit_conformal_gate(SCORES, LABELS, provenance={"policy": "p", "embedder": "e"})
     assert gate.provenance == Provenance(policy="p", embedder="e")
+
+
+@pytest.mark.needs_extra("test")
+@pytest.mark.parametrize("fit", [fit_conformal_gate, partial(fit_risk_gate, target_risk=0.5)])
+def test_kinds_of_negatives_pair_by_index(fit: Any) -> None:
+    """A column of kinds in another order than the scores is refused, never paired by position."""
+    import pandas as pd
+
+    table = pd.DataFrame({"s": [0.1] * 9 + [0.9] * 9, "y": [0] * 9 + [1] * 9, "k": ["near_miss"] * 18})
+    with quiet():
+        fit(table["s"], table["y"], negatives=table["k"])
+    turned = table["k"].iloc[::-1]
+    refuse(
+        ValueError, "^`negatives` must have the index", lambda: fit(table["s"], table["y"], negatives=turned)
+    )
