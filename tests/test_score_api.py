@@ -10,7 +10,6 @@ import json
 import math
 import subprocess
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any

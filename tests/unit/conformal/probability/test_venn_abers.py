@@ -175,7 +175,7 @@ def test_more_rows_narrow_the_interval() -> None:
 
 
 def test_a_large_fit_ends() -> None:
-    """The work grows with n, not with n squared: 50,000 distinct scores would else need minutes and gigabytes."""
+    """The work grows with n, not with n squared: 50,000 distinct scores are fitted."""
     rng = np.random.default_rng([26, 5])
     x = rng.random(50_000)
     fit_venn_abers(x, rng.random(50_000) < x)
