@@ -1,0 +1,88 @@
+"""Do served passages come from the embedder of the corpus sample? A test on vectors, without names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.profile.fitting import N_AXES, principal_axes
+
+LEAST_PASSAGES = 3
+"""Fewer distinct passages are too weak an evidence of another embedder."""
+
+# With more axes than this share of the dimension a random direction looks like any other.
+_DIMENSIONS_AN_AXIS = 4
+_ROWS_AN_AXIS = 4
+_RARE = 0.01
+_TOWARDS_OWN = 0.4
+_SAME_PASSAGE = 0.995
+
+
+@dataclass(frozen=True, eq=False)
+class Embedder:
+    """What vectors of an embedder have in common: the axes that hold most of their energy.
+
+    Attributes
+    ----------
+    axes : ndarray, shape (r, d)
+        Orthonormal principal axes of the corpus sample, float32.
+    own_energy : float
+        Median share of the energy of a corpus vector on axes that were found without it.
+    floor : float
+        Mean share over a list of passages below which it is said to come from elsewhere.
+    """
+
+    axes: FloatArray
+    own_energy: float
+    floor: float
+
+
+def embedder_of(unit: FloatArray, order: IntArray) -> Embedder:
+    """Axes and floor from unit rows (m, d); `order` is a random permutation that splits them in halves.
+
+    Notes
+    -----
+    A random direction has the share r / d of its energy on r axes, which is what vectors of an unrelated
+    embedder show. Each half of the rows is seen on the axes of the other half. The floor is the smaller of
+    the 1 % quantile of these shares and (r / d)^0.6 (median share)^0.4.
+    """
+    count = min(N_AXES, len(unit) // _ROWS_AN_AXIS, unit.shape[1] // _DIMENSIONS_AN_AXIS)
+    halves = np.array_split(order, 2)
+    unseen = [
+        energy(unit[there], principal_axes(unit[here], count)) for here, there in (halves, halves[::-1])
+    ]
+    shares = np.concatenate(unseen)
+    middle, rare = float(np.median(shares)), float(np.quantile(shares, _RARE))
+    between = (count / unit.shape[1]) ** (1.0 - _TOWARDS_OWN) * middle**_TOWARDS_OWN
+    axes = principal_axes(unit, count).astype(np.float32)
+    return Embedder(axes, middle, min(rare, between))
+
+
+def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:
+    """Share (...,) of the squared length of `vectors` (..., d) that lies on orthonormal `axes` (r, d)."""
+    seen = vectors @ axes.T.astype(vectors.dtype)
+    held = np.einsum("...r,...r->...", seen, seen)
+    return np.asarray(held / np.einsum("...d,...d->...", vectors, vectors))
+
+
+def foreign_rows(embedder: Embedder, passages: FloatArray) -> IntArray:
+    """Rows of `passages` (Q, k, d) that hold at least three distinct passages with too little energy.
+
+    Notes
+    -----
+    Lists that are shorter, or that repeat fewer than three passages, are never named. Cost O(k d r) a row.
+    """
+    if passages.shape[1] < LEAST_PASSAGES or passages.shape[2] == 1:
+        return np.zeros(0, dtype=np.intp)
+    low = np.flatnonzero(energy(passages, embedder.axes).mean(axis=1) < embedder.floor)
+    return np.array([row for row in low if _n_distinct(passages[row]) >= LEAST_PASSAGES], dtype=np.intp)
+
+
+def _n_distinct(passages: FloatArray) -> int:
+    """Number of passages (k, d) that are no near copy of an earlier one."""
+    gram = passages @ passages.T
+    length = np.sqrt(np.diagonal(gram))
+    close = gram > _SAME_PASSAGE * length[:, None] * length
+    return int(np.count_nonzero(~np.tril(close, -1).any(axis=1)))

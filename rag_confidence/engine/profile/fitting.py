@@ -1,0 +1,97 @@
+"""Summaries of a corpus sample, each a pure function of unit vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.profile.background import summary
+from rag_confidence.engine.profile.left_out import Retrieved
+from rag_confidence.engine.profile.sample import Sample
+
+MOST_ROWS = 2000
+"""Larger corpus samples are thinned at random to this many rows."""
+
+PASSAGE_LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+N_AXES = 32
+
+_SALT = 0xC0495
+_NORM_LEVELS = (0.01, 0.5, 0.99)
+_SAME = 5
+# A row of the sample on its own is no list: only itself and its copies are left out.
+_NO_PAIRS = (np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
+
+
+def chosen_rows(count: int, seed: int) -> IntArray:
+    """Rows of the sample to keep, ascending: all of them, or `MOST_ROWS` drawn at random."""
+    if count <= MOST_ROWS:
+        return np.arange(count)
+    rng = np.random.default_rng([_SALT, seed])
+    return np.sort(rng.choice(count, MOST_ROWS, replace=False))
+
+
+def shuffled(count: int, seed: int) -> IntArray:
+    """A random order of `count` rows."""
+    return np.random.default_rng([_SALT, 1, seed]).permutation(count)
+
+
+def n_distinct(unit: FloatArray) -> int:
+    """Number of rows that differ by more than rounding."""
+    return len(np.unique(np.round(unit, _SAME) + 0.0, axis=0))
+
+
+def norm_summary(norms: FloatArray) -> tuple[float, float, float]:
+    """Low, median and high length of the raw rows: quantiles .01, .5 and .99."""
+    low, middle, high = np.quantile(norms, _NORM_LEVELS).tolist()
+    return low, middle, high
+
+
+def effective_dimension(unit: FloatArray) -> float:
+    """Participation ratio (sum of eigenvalues)^2 / (sum of their squares) of the covariance (n, d).
+
+    From 1, all variance along one axis, to min(n - 1, d), the same along each; a small sample shows it too
+    small.
+    """
+    apart = unit - unit.mean(axis=0)
+    gram = apart.T @ apart if len(apart) > apart.shape[1] else apart @ apart.T
+    return float(np.trace(gram) ** 2 / np.einsum("ij,ij->", gram, gram))
+
+
+def passage_quantiles(unit: FloatArray) -> tuple[float, ...]:
+    """Quantiles `PASSAGE_LEVELS` of the cosines between different rows."""
+    gram = unit @ unit.T
+    pairs = gram[np.triu_indices(len(gram), k=1)]
+    return tuple(np.quantile(np.clip(pairs, -1.0, 1.0), PASSAGE_LEVELS).tolist())
+
+
+def principal_axes(unit: FloatArray, count: int) -> FloatArray:
+    """The `count` orthonormal axes (count, d) that hold most of the energy of the rows, the mean included."""
+    if len(unit) < unit.shape[1]:
+        _, turned = np.linalg.eigh(unit @ unit.T)
+        axes = turned[:, ::-1][:, :count].T @ unit
+        return np.asarray(axes / np.linalg.norm(axes, axis=1)[:, None])
+    _, axes = np.linalg.eigh(unit.T @ unit)
+    return np.ascontiguousarray(axes[:, ::-1][:, :count].T)
+
+
+def background_scale(sample: Sample, queries: FloatArray | None) -> float:
+    """Median standard deviation of the background cosines: of the queries, or of the sampled rows."""
+    if queries is None:
+        rows, passages = sample.vectors, sample.vectors[:, None]
+        cosines = np.ones((len(rows), 1))
+    else:
+        rows, passages = queries, np.zeros((len(queries), 0, queries.shape[1]))
+        cosines = np.zeros((len(rows), 0))
+    spread = summary(sample, Retrieved(rows, passages, cosines, None), _NO_PAIRS).std
+    known = spread[~np.isnan(spread)]
+    return float(np.median(known)) if len(known) else 0.0
+
+
+def duplicate_ids(ids: tuple[Hashable, ...]) -> list[Hashable]:
+    """Ids that occur more than once, in order of their first occurrence."""
+    seen: dict[Hashable, int] = {}
+    for name in ids:
+        seen[name] = seen.get(name, 0) + 1
+    return [name for name, times in seen.items() if times > 1]

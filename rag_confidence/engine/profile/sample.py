@@ -1,0 +1,80 @@
+"""The frozen sample of corpus vectors in the form that the kernels read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_confidence._types import FloatArray
+
+SCREEN = 16
+"""Axes on which near duplicates are looked for before whole vectors are multiplied."""
+
+# Copies in float32 differ by rounding, so a limit of 1 still has to find them.
+_MOST_LIMIT = 1.0 - 1e-6
+_SLACK = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Unit vectors of a corpus, with what helps to find near duplicates of served passages among them.
+
+    Attributes
+    ----------
+    vectors : ndarray, shape (m, d)
+        Float64 rows of unit length.
+    axes : ndarray, shape (r, d)
+        Orthonormal rows; any will do, the principal ones screen best.
+    screen : ndarray, shape (m, s)
+        The sample on the first s axes, float32.
+    limit : float
+        Cosine from which a sampled vector counts as a copy of a passage.
+    rows : mapping of id to int
+        Row of each passage id; empty without ids.
+    query_direction : ndarray, shape (d,), or None
+        Unit vector of the mean query.
+    """
+
+    vectors: FloatArray
+    axes: FloatArray
+    screen: FloatArray
+    limit: float
+    rows: Mapping[Hashable, int]
+    query_direction: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        vectors: FloatArray,
+        axes: FloatArray,
+        *,
+        duplicate_cosine: float,
+        ids: tuple[Hashable, ...] | None = None,
+        query_centroid: FloatArray | None = None,
+    ) -> Sample:
+        """The sample of unit `vectors` (m, d), which may have been rounded to float32."""
+        wide = vectors.astype(np.float64)
+        wide /= np.sqrt(np.einsum("md,md->m", wide, wide))[:, None]
+        rows = {} if ids is None else {name: row for row, name in enumerate(ids)}
+        limit = min(duplicate_cosine, _MOST_LIMIT)
+        screen = (wide @ axes[:SCREEN].T).astype(np.float32)
+        return cls(wide, axes, screen, limit, rows, _direction(query_centroid))
+
+    @property
+    def reach(self) -> float:
+        """Distance within which a sampled vector can be a copy, rounding included.
+
+        Unit vectors with cosine t are sqrt(2 - 2t) apart, and no projection sees them further apart.
+        """
+        return math.sqrt(2.0 - 2.0 * self.limit + _SLACK)
+
+
+def _direction(mean: FloatArray | None) -> FloatArray | None:
+    """The unit vector along `mean`, or None where there is no direction."""
+    if mean is None:
+        return None
+    length = math.sqrt(float(mean @ mean))
+    return mean / length if length > 0.0 else None
