@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background, joined
 from rag_confidence.engine.profile.left_out import LeftOut, Pairs, Retrieved, named_pairs, retrieved_pairs
+from rag_confidence.engine.profile.one_query import summary_of_one
 from rag_confidence.engine.profile.sample import Sample
 
-LEAST_BACKGROUND = 20
-"""With fewer background vectors left a query is not assessed."""
-
-LEVELS = (0.5, 0.9, 0.95, 0.98)
 _LEVELS = np.array(LEVELS)
 
 _CHUNK_ENTRIES = 2**17
@@ -26,43 +23,6 @@ class Sampled(Protocol):
     @property
     def sample(self) -> Sample:
         """The vectors of the background."""
-
-
-@dataclass(frozen=True, eq=False)
-class Background:
-    """Cosines of each query to the corpus sample without what was retrieved for it, summed up.
-
-    Every attribute is a column of shape (Q,); nan where fewer than `LEAST_BACKGROUND` vectors are left.
-
-    Attributes
-    ----------
-    mean, std : ndarray
-        Mean and population standard deviation.
-    q50, q90, q95, q98 : ndarray
-        Quantiles, linear between order statistics.
-    highest : ndarray
-        The largest.
-    n : ndarray of int
-        Background vectors used.
-    n_left_out : ndarray of int
-        Sampled vectors left out because they were retrieved.
-    typicality : ndarray
-        Cosine of the query to the mean query of the sample; nan without a query sample.
-    """
-
-    mean: FloatArray
-    std: FloatArray
-    q50: FloatArray
-    q90: FloatArray
-    q95: FloatArray
-    q98: FloatArray
-    highest: FloatArray
-    n: IntArray
-    n_left_out: IntArray
-    typicality: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.n)
 
 
 def background_of(
@@ -100,8 +60,8 @@ def background_of(
     Left out are the sampled vectors named by id, those whose cosine to a served passage is at least the
     profile's `duplicate_cosine`, and those whose cosine to the query equals one of `deeper` to 1e-6. Copies
     are looked for only where they are possible: unit vectors with cosine t are sqrt(2 - 2t) apart, so their
-    cosines to the query, and their coordinates on any axes, differ by no more. Float64 throughout, so that
-    a query has the same background alone and in a batch, to rounding. Cost O(m d + m log m) a query.
+    cosines to the query differ by no more. Float64 throughout, so that a query has the same background
+    alone and in a batch, to rounding. Cost O(m d + m log m) a query, and O(k d) for each possible copy.
     """
     sample = profile.sample
     return summary(sample, Retrieved(queries, passages, cosines, deeper), named_pairs(sample.rows, left_out))
@@ -111,20 +71,24 @@ def summary(sample: Sample, retrieved: Retrieved, named: Pairs) -> Background:
     """`background_of` for a sample, in blocks of queries."""
     count = len(retrieved.queries)
     size = max(1, _CHUNK_ENTRIES // len(sample.vectors))
+    if count == 1:
+        return summary_of_one(sample, retrieved, named[1])
     if count <= size:
-        return _block(sample, retrieved, named)
+        return summary_of_block(sample, retrieved, named)
     parts = []
     for start in range(0, count, size):
         stop = min(start + size, count)
         inside = (named[0] >= start) & (named[0] < stop)
         parts.append(
-            _block(sample, retrieved.part(start, stop), (named[0][inside] - start, named[1][inside]))
+            summary_of_block(
+                sample, retrieved.part(start, stop), (named[0][inside] - start, named[1][inside])
+            )
         )
-    names = Background.__dataclass_fields__
-    return Background(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return joined(parts)
 
 
-def _block(sample: Sample, retrieved: Retrieved, named: Pairs) -> Background:
+def summary_of_block(sample: Sample, retrieved: Retrieved, named: Pairs) -> Background:
+    """All queries in lock-step."""
     queries = retrieved.queries.astype(np.float64)
     queries /= np.sqrt(np.einsum("qd,qd->q", queries, queries))[:, None]
     cosines = queries @ sample.vectors.T

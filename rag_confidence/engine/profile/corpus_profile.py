@@ -151,7 +151,7 @@ class CorpusProfile:
         axes = embedder_of(unit, shuffled(len(unit), seed))
         kept_ids = None if given.ids is None else tuple(given.ids[row] for row in rows)
         queries = given.queries
-        scale = background_scale(Sample.of(unit, axes.axes, duplicate_cosine=limit), queries)
+        scale = background_scale(Sample.of(unit, duplicate_cosine=limit), queries)
         checks.refuse_flat(scale)
         return cls(
             vectors=frozen(unit.astype(np.float32)),
@@ -191,7 +191,6 @@ class CorpusProfile:
         """The vectors as the kernels read them."""
         return Sample.of(
             self.vectors,
-            self.axes.axes,
             duplicate_cosine=self.duplicate_cosine,
             ids=self.ids,
             query_centroid=self.query_centroid,

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rag_confidence._types import FloatArray, IntArray, Mask
-from rag_confidence.engine.profile.sample import SCREEN, Sample
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.profile.sample import Sample
 
 Pairs: TypeAlias = tuple[IntArray, IntArray]
 """Rows of queries, and the rows of the sample that go with them."""
@@ -19,8 +19,8 @@ LeftOut: TypeAlias = Sequence[Sequence[Hashable] | None]
 SAME_COSINE = 1e-6
 """Cosines without vectors that are this close belong to the same passage."""
 
-# Below this many products the whole vectors are multiplied at once; above it they are screened first.
-_FEW = 2**12
+# Cosines in float32 that are this close to the limit are taken again in float64.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +55,14 @@ def retrieved_pairs(sample: Sample, background: FloatArray, retrieved: Retrieved
 
     `background` (Q, m) holds the cosine of each query to each sampled vector.
     """
-    rows, columns = np.nonzero(background >= _lowest(sample, retrieved)[:, None])
-    values = background[rows, columns]
-    gone = _copies(sample, rows, columns, values, retrieved)
+    found = np.flatnonzero(background >= _lowest(sample, retrieved)[:, None])
+    rows, columns = np.divmod(found, len(sample.vectors))
+    if len(rows) == 0:
+        return rows, columns
+    gone = _excess(sample, (rows, columns), retrieved) >= 0.0
     if retrieved.deeper is not None:
-        gone |= (np.abs(retrieved.deeper[rows] - values[:, None]) <= SAME_COSINE).any(axis=1)
+        apart = retrieved.deeper[rows] - background[rows, columns][:, None]
+        gone |= (np.abs(apart) <= SAME_COSINE).any(axis=1)
     return rows[gone], columns[gone]
 
 
@@ -72,31 +75,32 @@ def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
     return np.minimum(low, deep)
 
 
-def _copies(
-    sample: Sample, rows: IntArray, columns: IntArray, values: FloatArray, retrieved: Retrieved
-) -> Mask:
-    """Which of the pairs (rows, columns) hold a copy of any served passage."""
-    gone = np.zeros(len(rows), dtype=bool)
-    pair, place = np.nonzero(np.abs(retrieved.cosines[rows] - values[:, None]) <= sample.reach)
-    if len(pair) == 0:
-        return gone
-    if len(pair) * sample.vectors.shape[1] > _FEW * SCREEN:
-        near = _screened(sample, rows[pair], columns[pair], place, retrieved.passages)
-        pair, place = pair[near], place[near]
-    served = retrieved.passages[rows[pair], place].astype(np.float64)
-    products = np.einsum("nd,nd->n", served, sample.vectors[columns[pair]])
-    lengths = np.sqrt(np.einsum("nd,nd->n", served, served))
-    gone[pair[products >= sample.limit * lengths]] = True
-    return gone
-
-
-def _screened(
-    sample: Sample, rows: IntArray, columns: IntArray, places: IntArray, passages: FloatArray
-) -> Mask:
-    """Which of the triples are close enough on the first few axes to be copies."""
+def _excess(sample: Sample, pairs: Pairs, retrieved: Retrieved) -> FloatArray:
+    """Largest cosine of the sampled vector of each pair to a served passage, minus the limit of copies."""
+    rows, columns = pairs
+    passages, cosines = retrieved.passages, retrieved.cosines
+    if passages.shape[1] == 0:
+        return np.full(len(rows), -np.inf)
     lengths = np.sqrt(np.einsum("qkd,qkd->qk", passages, passages))
-    axes = sample.axes[:SCREEN].T.astype(passages.dtype)
-    seen = (passages @ axes / lengths[:, :, None]).astype(np.float32)
-    apart = seen[rows, places]
-    apart -= sample.screen[columns]
-    return np.asarray(np.einsum("ns,ns->n", apart, apart) <= sample.reach**2)
+    lengths[np.isnan(cosines)] = np.inf
+    narrow = passages.dtype == np.float32
+    products = _products(sample.narrow if narrow else sample.vectors, pairs, passages)
+    excess = np.maximum.reduce(products / lengths[rows], axis=1) - sample.limit
+    close = np.flatnonzero(np.abs(excess) <= _ROUNDING) if narrow else ()
+    if len(close):
+        at = rows[close]
+        wide = Retrieved(retrieved.queries, passages[at].astype(np.float64), cosines[at], None)
+        excess[close] = _excess(sample, (np.arange(len(at)), columns[close]), wide)
+    return np.asarray(excess)
+
+
+def _products(vectors: FloatArray, pairs: Pairs, passages: FloatArray) -> FloatArray:
+    """Product (n, k) of the sampled vector of each pair with the passages of its query; pairs by query."""
+    rows, columns = pairs
+    products = np.empty((len(rows), passages.shape[1]), dtype=passages.dtype)
+    start = 0
+    for end in [*(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist(), len(rows)]:
+        near = vectors.take(columns[start:end], axis=0)
+        np.matmul(near, passages[rows[start]].T, out=products[start:end])
+        start = end
+    return products

@@ -10,9 +10,6 @@ import numpy as np
 
 from rag_confidence._types import FloatArray
 
-SCREEN = 16
-"""Axes on which near duplicates are looked for before whole vectors are multiplied."""
-
 # Copies in float32 differ by rounding, so a limit of 1 still has to find them.
 _MOST_LIMIT = 1.0 - 1e-6
 _SLACK = 1e-5
@@ -26,10 +23,8 @@ class Sample:
     ----------
     vectors : ndarray, shape (m, d)
         Float64 rows of unit length.
-    axes : ndarray, shape (r, d)
-        Orthonormal rows; any will do, the principal ones screen best.
-    screen : ndarray, shape (m, s)
-        The sample on the first s axes, float32.
+    narrow : ndarray, shape (m, d)
+        The same rows in float32.
     limit : float
         Cosine from which a sampled vector counts as a copy of a passage.
     rows : mapping of id to int
@@ -39,8 +34,7 @@ class Sample:
     """
 
     vectors: FloatArray
-    axes: FloatArray
-    screen: FloatArray
+    narrow: FloatArray
     limit: float
     rows: Mapping[Hashable, int]
     query_direction: FloatArray | None
@@ -49,7 +43,6 @@ class Sample:
     def of(
         cls,
         vectors: FloatArray,
-        axes: FloatArray,
         *,
         duplicate_cosine: float,
         ids: tuple[Hashable, ...] | None = None,
@@ -60,14 +53,13 @@ class Sample:
         wide /= np.sqrt(np.einsum("md,md->m", wide, wide))[:, None]
         rows = {} if ids is None else {name: row for row, name in enumerate(ids)}
         limit = min(duplicate_cosine, _MOST_LIMIT)
-        screen = (wide @ axes[:SCREEN].T).astype(np.float32)
-        return cls(wide, axes, screen, limit, rows, _direction(query_centroid))
+        return cls(wide, wide.astype(np.float32), limit, rows, _direction(query_centroid))
 
     @property
     def reach(self) -> float:
         """Distance within which a sampled vector can be a copy, rounding included.
 
-        Unit vectors with cosine t are sqrt(2 - 2t) apart, and no projection sees them further apart.
+        Unit vectors with cosine t are sqrt(2 - 2t) apart, so their cosines to any third differ by no more.
         """
         return math.sqrt(2.0 - 2.0 * self.limit + _SLACK)
 

@@ -1,0 +1,67 @@
+"""The background of one query alone: the same numbers as in a block, with fewer and smaller array calls."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background
+from rag_confidence.engine.profile.left_out import SAME_COSINE, Retrieved
+from rag_confidence.engine.profile.sample import Sample
+
+
+def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Background:
+    """`background.summary` of one query, of which the sampled vectors `named` are known to be retrieved."""
+    query = retrieved.queries[0].astype(np.float64)
+    query /= math.sqrt(query @ query)
+    cosines = sample.vectors @ query
+    kept = np.ones(len(cosines), dtype=bool)
+    kept[_copies(sample, cosines, retrieved.passages[0], retrieved.cosines[0])] = False
+    kept[named] = False
+    if retrieved.deeper is not None:
+        kept &= (np.abs(cosines[:, None] - retrieved.deeper[0]) > SAME_COSINE).all(axis=1)
+    values = cosines[kept]
+    n = len(values)
+    numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 7
+    mean, spread, q50, q90, q95, q98, highest = (np.array([number]) for number in numbers)
+    counts = np.array([n]), np.array([len(cosines) - n])
+    return Background(mean, spread, q50, q90, q95, q98, highest, *counts, _typicality(query, sample))
+
+
+def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosines: FloatArray) -> IntArray:
+    """Rows of the sample that copy a served passage."""
+    real = cosines == cosines
+    if not real.all():
+        passages, cosines = passages[real], cosines[real]
+    lowest = np.minimum.reduce(cosines, initial=np.inf) - sample.reach
+    near = np.flatnonzero(background >= lowest)
+    if len(near) == 0 or len(passages) == 0:
+        return near[:0]
+    served = passages.astype(np.float64)
+    limits = sample.limit * np.sqrt(np.einsum("kd,kd->k", served, served))
+    products = sample.vectors.take(near, axis=0) @ served.T
+    return np.asarray(near[np.logical_or.reduce(products >= limits, axis=1)])
+
+
+def _numbers(values: FloatArray) -> tuple[float, ...]:
+    """Mean, deviation, quantiles and maximum of `values`, which are used up."""
+    mean = float(np.add.reduce(values)) / len(values)
+    apart = values - mean
+    values.sort()
+    last = len(values) - 1
+    quantiles = (_quantile(values, level * last, last) for level in LEVELS)
+    return mean, math.sqrt(float(apart @ apart) / len(values)), *quantiles, values.item(last)
+
+
+def _quantile(ascending: FloatArray, place: float, last: int) -> float:
+    below = int(place)
+    low, high = ascending.item(below), ascending.item(min(below + 1, last))
+    return float(low + (high - low) * (place - below))
+
+
+def _typicality(query: FloatArray, sample: Sample) -> FloatArray:
+    if sample.query_direction is None:
+        return np.array([math.nan])
+    return np.array([min(1.0, max(-1.0, float(query @ sample.query_direction)))])
