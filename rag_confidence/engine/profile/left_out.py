@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rag_confidence._types import FloatArray, IntArray
+from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.engine.profile.sample import Sample
 
 Pairs: TypeAlias = tuple[IntArray, IntArray]
@@ -68,11 +68,22 @@ def retrieved_pairs(sample: Sample, background: FloatArray, retrieved: Retrieved
 
 def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
     """The cosine below which no sampled vector can have been retrieved; infinite if nothing was."""
-    low: FloatArray = np.fmin.reduce(retrieved.cosines, axis=1, initial=np.inf) - sample.reach
+    served = np.fmin.reduce(retrieved.cosines, axis=1, initial=2.0)
+    low = np.where(served > 1.5, np.inf, sample.lowest_copy(np.minimum(served, 1.0)))
     if retrieved.deeper is None:
         return low
     deep: FloatArray = np.fmin.reduce(retrieved.deeper, axis=1, initial=np.inf) - SAME_COSINE
     return np.minimum(low, deep)
+
+
+def is_copy(sample: Sample, near: IntArray, passages: FloatArray) -> Mask:
+    """Which of the sampled vectors `near` copy one of the `passages` (k, d) of one query, k at least 1."""
+    lengths = np.sqrt(np.einsum("kd,kd->k", passages, passages))
+    products = sample.rows_like(passages).take(near, axis=0) @ passages.T
+    excess = np.maximum.reduce(products / lengths, axis=1) - sample.limit
+    if passages.dtype == np.float32 and np.logical_or.reduce(np.abs(excess) <= _ROUNDING):
+        return is_copy(sample, near, passages.astype(np.float64))
+    return np.asarray(excess >= 0.0)
 
 
 def _excess(sample: Sample, pairs: Pairs, retrieved: Retrieved) -> FloatArray:
@@ -83,11 +94,10 @@ def _excess(sample: Sample, pairs: Pairs, retrieved: Retrieved) -> FloatArray:
         return np.full(len(rows), -np.inf)
     lengths = np.sqrt(np.einsum("qkd,qkd->qk", passages, passages))
     lengths[np.isnan(cosines)] = np.inf
-    narrow = passages.dtype == np.float32
-    products = _products(sample.narrow if narrow else sample.vectors, pairs, passages)
+    products = _products(sample.rows_like(passages), pairs, passages)
     excess = np.maximum.reduce(products / lengths[rows], axis=1) - sample.limit
-    close = np.flatnonzero(np.abs(excess) <= _ROUNDING) if narrow else ()
-    if len(close):
+    close = np.flatnonzero(np.abs(excess) <= _ROUNDING)
+    if passages.dtype == np.float32 and len(close):
         at = rows[close]
         wide = Retrieved(retrieved.queries, passages[at].astype(np.float64), cosines[at], None)
         excess[close] = _excess(sample, (np.arange(len(at)), columns[close]), wide)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background
-from rag_confidence.engine.profile.left_out import SAME_COSINE, Retrieved
+from rag_confidence.engine.profile.left_out import SAME_COSINE, Retrieved, is_copy
 from rag_confidence.engine.profile.sample import Sample
 
 
@@ -35,14 +35,10 @@ def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosine
     real = cosines == cosines
     if not real.all():
         passages, cosines = passages[real], cosines[real]
-    lowest = np.minimum.reduce(cosines, initial=np.inf) - sample.reach
-    near = np.flatnonzero(background >= lowest)
-    if len(near) == 0 or len(passages) == 0:
-        return near[:0]
-    served = passages.astype(np.float64)
-    limits = sample.limit * np.sqrt(np.einsum("kd,kd->k", served, served))
-    products = sample.vectors.take(near, axis=0) @ served.T
-    return np.asarray(near[np.logical_or.reduce(products >= limits, axis=1)])
+    if len(passages) == 0:
+        return np.zeros(0, dtype=np.intp)
+    near = np.flatnonzero(background >= sample.lowest_copy(np.minimum.reduce(cosines)))
+    return near[is_copy(sample, near, passages)]
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:

@@ -55,13 +55,20 @@ class Sample:
         limit = min(duplicate_cosine, _MOST_LIMIT)
         return cls(wide, wide.astype(np.float32), limit, rows, _direction(query_centroid))
 
-    @property
-    def reach(self) -> float:
-        """Distance within which a sampled vector can be a copy, rounding included.
+    def rows_like(self, passages: FloatArray) -> FloatArray:
+        """The vectors in the precision of `passages`."""
+        return self.narrow if passages.dtype == np.float32 else self.vectors
 
-        Unit vectors with cosine t are sqrt(2 - 2t) apart, so their cosines to any third differ by no more.
+    def lowest_copy(self, cosine: FloatArray) -> FloatArray:
+        """Least cosine to a query that a copy can have of a passage with this `cosine`.
+
+        On the sphere a copy is within the angle arccos(limit) of the passage, so its angle to the query is at
+        most the sum of both; minus infinity where that sum passes the antipode.
         """
-        return math.sqrt(2.0 - 2.0 * self.limit + _SLACK)
+        near = self.limit - _SLACK
+        sine = np.sqrt(np.maximum(1.0 - cosine * cosine, 0.0))
+        low = near * cosine - math.sqrt(1.0 - near * near) * sine - _SLACK
+        return np.asarray(np.where(cosine > -near, low, -np.inf))
 
 
 def _direction(mean: FloatArray | None) -> FloatArray | None:
