@@ -1,0 +1,1 @@
+"""Parts of scripts/evaluate.py: what predicts that a retrieval is sufficient, measured on labelled sets."""

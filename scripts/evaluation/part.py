@@ -1,0 +1,142 @@
+"""Measure one part: every score on every stratum of its rows, then the learned ones at every budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from _data import FloatArray, Mask
+
+from evaluation.arrays import packed
+from evaluation.baselines import BASELINES, Predictor, View
+from evaluation.bootstrap import draws, replicates
+from evaluation.budgets import is_possible, learn, learners_at, measure, training_rows
+from evaluation.collection import Collection, read_collection, read_queries
+from evaluation.metrics import all_of, brier, cross_fitted
+from evaluation.ours import best_label_free, label_free, learned
+from evaluation.plan import BUDGETS, MAIN_BUDGET, MAIN_K, Effort, Part
+from evaluation.strata import Draw, Rows, enough, evaluated
+
+_SAMPLE, _QUERIES = 0x5A3, 0x9E5
+_DIGITS = 6
+
+
+def measured(part: Part, effort: Effort) -> dict[str, Any]:
+    """All numbers of a part as plain values; strata with too few rows of a class are only counted."""
+    data = read_collection(part.place, part.embedder)
+    foreign = [read_queries(place, part.embedder) for place in part.strangers]
+    draw = Draw(part.k, effort.limit, effort.seed)
+    rows = part.family.rows(data, np.concatenate(foreign) if foreign else data.queries[:0], draw)
+    view, held_out = _view(data, rows, draw, effort)
+    free = {one.name: one.of(view) for one in _predictors(view)}
+    weights = draws(data.name, rows.n_units, effort.rounds, effort.seed)[rows.unit]
+    told = _Labels(part, effort, view, free)
+    strata: dict[str, Any] = {}
+    for name, members in rows.strata.items():
+        if enough(rows.sufficient[members]):
+            whole = strata.get("natural") if members.all() else None
+            strata[name] = whole or _stratum(told, (rows.sufficient, members, weights))
+    return {
+        "set": data.name,
+        "embedder": part.embedder,
+        "k": part.k,
+        "family": part.family.name,
+        "profile_queries": "held out" if held_out else "the evaluated queries, without labels",
+        "left_out": {
+            name: _counts(rows.sufficient[members])
+            for name, members in rows.strata.items()
+            if name not in strata
+        },
+        "strata": strata,
+    }
+
+
+def _predictors(view: View) -> list[Predictor]:
+    more = view.rows.cosines.shape[1] > view.k
+    return [one for one in (*BASELINES, *label_free()) if more or not one.deeper]
+
+
+def _view(data: Collection, rows: Rows, draw: Draw, effort: Effort) -> tuple[View, bool]:
+    """The rows with samples of corpus and queries, and whether the sampled queries are apart from the rows.
+
+    Queries that are not evaluated are sampled where there are enough of them; else the evaluated ones stand
+    in, of which a profile sees the vectors and never the labels.
+    """
+    corpus = np.random.default_rng([_SAMPLE, effort.seed]).permutation(len(rows.corpus))[: effort.sample]
+    apart = np.setdiff1d(np.arange(len(data.queries)), evaluated(data, draw))
+    held_out = len(apart) >= effort.query_sample
+    pool = apart if held_out else evaluated(data, draw)
+    asked = np.random.default_rng([_QUERIES, effort.seed]).permutation(pool)[: effort.query_sample]
+    questions = tuple(data.questions[place] if place >= 0 else "" for place in rows.places.tolist())
+    return View(rows, draw.k, np.sort(corpus), data.queries[np.sort(asked)], questions), held_out
+
+
+class _Labels:
+    """The learned scores of a part, fitted when a stratum first asks for them and kept for the next."""
+
+    def __init__(self, part: Part, effort: Effort, view: View, free: Mapping[str, FloatArray]) -> None:
+        self.part, self.effort, self.view, self.free = part, effort, view, free
+        self.sufficient = view.rows.sufficient
+        self.fits: dict[str, Any] = {}
+        self.told: dict[int, Any] = {}
+
+    def budgets(self) -> list[int]:
+        """Numbers of labels that leave enough rows to test on."""
+        return [budget for budget in BUDGETS if is_possible(self.sufficient, budget)]
+
+    def at(self, budget: int) -> Any:
+        """What every learner says after each draw of so many labels, beside the scores to compare with."""
+        if budget not in self.told:
+            seeds = range(self.effort.draws)
+            chosen = [training_rows(self.sufficient, budget, seed, self.part.place.name) for seed in seeds]
+            here = {one.name: self._fit(one) for one in learners_at(learned(), budget)}
+            named = self.free if budget == MAIN_BUDGET else ("max", best_label_free([*self.free]))
+            beside = {name: self.free[name] for name in named}
+            self.told[budget] = learn(here, self.sufficient, chosen, beside)
+        return self.told[budget]
+
+    def _fit(self, learner: Any) -> Any:
+        if learner.name not in self.fits:
+            self.fits[learner.name] = learner.of(self.view, self.sufficient)
+        return self.fits[learner.name]
+
+
+def _stratum(labels: _Labels, rows: tuple[Mask, Mask, FloatArray]) -> dict[str, Any]:
+    sufficient, members, weights = rows
+    here = sufficient[members]
+    rounds = weights[:, : labels.effort.learned_rounds] if labels.part.k == MAIN_K else None
+    budgets = {}
+    for budget in labels.budgets():
+        found = measure(labels.at(budget), sufficient, members, rounds)
+        budgets[str(budget)] = {
+            "values": {one: _plain(values) for one, values in found.values.items()},
+            "spread": _plain(found.spread),
+            "rounds": {one: packed(values) for one, values in found.rounds.items()},
+        }
+    return {
+        **_counts(here),
+        "values": {
+            one: _free_values(scores[members], here, labels.effort.seed)
+            for one, scores in labels.free.items()
+        },
+        "rounds": {
+            one: packed(replicates(scores[members], here, weights[members]))
+            for one, scores in labels.free.items()
+        },
+        "budgets": budgets,
+    }
+
+
+def _free_values(scores: FloatArray, sufficient: Mask, seed: int) -> dict[str, float | None]:
+    told = cross_fitted(scores, sufficient, seed)
+    return _plain({**all_of(scores, sufficient), "brier": brier(told, sufficient)})
+
+
+def _counts(sufficient: Mask) -> dict[str, int]:
+    return {"n": len(sufficient), "n_sufficient": int(np.count_nonzero(sufficient))}
+
+
+def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: round(value, _DIGITS) if math.isfinite(value) else None for name, value in values.items()}

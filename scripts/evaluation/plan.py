@@ -1,0 +1,108 @@
+"""What a run measures: its parts, one for each set, embedder, k and family of rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import rag_confidence
+from evaluation.collection import has_embedder
+from evaluation.strata import FAMILIES, Family, strangers
+from rag_confidence import MetricPolicy
+
+BUDGETS = (25, 50, 100, 200, 500)
+MAIN_K = 10
+MAIN_BUDGET = 200
+"""Labels at which every score is compared with the learned ones, on the same rows."""
+
+_HERE = Path(__file__).resolve().parent
+# Pages and figures read the results; a change there measures nothing anew.
+_PRESENTATION = frozenset(
+    {"results.py", "targets.py", "tables.py", "pages.py", "words.py", "figures.py", "progress.py"}
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes
+    ----------
+    limit : int or None
+        The most queries of a set; None for all.
+    draws : int
+        Draws of labels at each budget.
+    rounds : int
+        Bootstrap rounds of scores without labels.
+    learned_rounds : int
+        Bootstrap rounds of learned scores, at k = 10 only.
+    sample, query_sample : int
+        Vectors of the corpus and queries that a profile is fitted on.
+    seed : int
+    """
+
+    limit: int | None
+    draws: int
+    rounds: int
+    learned_rounds: int
+    sample: int = 600
+    query_sample: int = 300
+    seed: int = 0
+
+
+FULL = Effort(limit=None, draws=20, rounds=1000, learned_rounds=400)
+QUICK = Effort(limit=1200, draws=5, rounds=200, learned_rounds=200)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of results: a set under an embedder, a k, a family of rows, and the sets on other subjects."""
+
+    place: Path
+    embedder: str
+    k: int
+    family: Family
+    strangers: tuple[Path, ...]
+
+    @property
+    def label(self) -> str:
+        """For progress, and the name of the file."""
+        return f"{self.place.name} {self.embedder} k{self.k} {self.family.name}"
+
+
+def parts(places: Sequence[Path], embedders: Sequence[str], ks: Sequence[int]) -> Iterator[Part]:
+    """Every part; topic gaps only where there is a set on another subject under the same embedder."""
+    for k in sorted(ks, key=lambda one: (one != MAIN_K, one)):
+        for place in places:
+            for embedder in (name for name in embedders if has_embedder(place, name)):
+                others = {other.name: other for other in places if has_embedder(other, embedder)}
+                away = tuple(others[name] for name in strangers(place.name, sorted(others)))
+                for family in FAMILIES:
+                    if away or family.name != "gap":
+                        yield Part(place, embedder, k, family, away)
+
+
+def key(part: Part, effort: Effort) -> str:
+    """Hash of all that the results of a part depend on: code, policy, effort, seed and input files."""
+    digest = hashlib.sha256()
+    for path in _code():
+        digest.update(path.read_bytes())
+    digest.update(MetricPolicy().fingerprint.encode())
+    digest.update(repr(sorted(asdict(effort).items())).encode())
+    for path in _inputs(part):
+        stat = path.stat()
+        digest.update(f"{path.parent.name}/{path.name} {stat.st_size} {stat.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _code() -> list[Path]:
+    package = Path(rag_confidence.__file__).parent
+    here = [path for path in _HERE.glob("*.py") if path.name not in _PRESENTATION]
+    return sorted(package.rglob("*.py")) + sorted(here) + [_HERE.parent / "_data.py"]
+
+
+def _inputs(part: Part) -> list[Path]:
+    own = [path for path in part.place.rglob("*") if path.suffix in {".npz", ".jsonl", ".tsv", ".json"}]
+    return sorted(own) + [place / f"emb_{part.embedder}.npz" for place in part.strangers]
