@@ -83,7 +83,9 @@ def within_ranks(values: FloatArray, strata: IntArray) -> tuple[FloatArray, Floa
 
 
 def rank_correlation(a: FloatArray, b: FloatArray) -> float | None:
-    """Spearman's correlation with ties, in [-1, 1]; None where a column does not vary."""
+    """Spearman's correlation with ties, in [-1, 1]; None where a column does not vary or has no rows."""
+    if not len(a):
+        return None
     x, y = midranks(a), midranks(b)
     x, y = x - x.mean(), y - y.mean()
     scale = math.sqrt(float(x @ x) * float(y @ y))

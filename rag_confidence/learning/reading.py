@@ -82,7 +82,9 @@ def columns_of(metrics: Metrics | tuple[Record, ...], names: Iterable[str]) -> d
 
 def names_of(records: Sequence[Record], prefix: str) -> tuple[str, ...]:
     """Keys that start with `prefix` in any of the records: in the order of the contract, others after it."""
-    found = {name for record in records for name in record if name.startswith(prefix)}
+    # Most records have the same keys in the same order.
+    shapes = {tuple(record) for record in records}
+    found = {name for shape in shapes for name in shape if name.startswith(prefix)}
     return tuple(sorted(found, key=lambda name: (_PLACE.get(name, len(_PLACE)), name)))
 
 
@@ -129,6 +131,8 @@ def _column(records: Sequence[Record], name: str) -> FloatArray:
 def _number(name: str, value: Any) -> float:
     if value is None:
         return math.nan
+    if type(value) is float and math.isfinite(value):
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(
             f"`{name}` must be a finite number or None; got {value!r}. Pass an unchanged to_dict()."

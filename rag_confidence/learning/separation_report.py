@@ -37,7 +37,10 @@ def about_separation(kpi: SignalEvidence) -> Iterator[Finding]:
 def about_cosine(kpi: SignalEvidence, signals: tuple[SignalEvidence, ...]) -> Iterator[Finding]:
     """One finding: the KPI beside the best cosine, on the same retrievals."""
     cosine = next((one for one in signals if one.name == COSINE), None)
-    if cosine is None or cosine.against_kpi is None or cosine.separation is None or kpi.separation is None:
+    if cosine is None or cosine.separation is None or cosine.separation.p_value is None:
+        return
+    if cosine.against_kpi is None or kpi.separation is None:
+        yield _same_ranking(cosine.separation)
         return
     difference, own = cosine.against_kpi, kpi.separation.auroc
     measured = _compared(cosine.separation.auroc, own, difference)
@@ -72,6 +75,20 @@ def about_cosine(kpi: SignalEvidence, signals: tuple[SignalEvidence, ...]) -> It
             f"The KPI ranks these retrievals better than the plain best cosine: {measured}.",
             **numbers,
         )
+
+
+def _same_ranking(found: Separation) -> Finding:
+    """No variance to test with: both rank these retrievals alike."""
+    return finding(
+        "kpi_like_cosine",
+        "note",
+        f"The KPI and the plain best cosine rank the classes alike: {measured_as(found)}, the same for both.",
+        "",
+        n0=found.n0,
+        n1=found.n1,
+        auroc_cosine=found.auroc,
+        auroc_kpi=found.auroc,
+    )
 
 
 def rows_to_clear(auroc: float, n0: int, n1: int, floor: float) -> int | None:
@@ -175,13 +192,10 @@ def _does_not(found: Separation) -> Finding:
 
 def _open(found: Separation) -> Finding:
     needed = rows_to_clear(found.auroc, found.n0, found.n1, AUROC_FLOOR)
-    chance = (
-        "so it is not even told from chance"
-        if found.low <= 0.5
-        else "so it is better than chance, and maybe no more"
-    )
+    chance = "Chance is not ruled out." if found.low <= 0.5 else "It is better than chance."
     more = (
-        "An AUROC like this one is not above the floor at all."
+        f"At AUROC {fraction(found.auroc)} more labels would not lift the lower end that far: look for a "
+        "better score."
         if needed is None
         else f"If the AUROC stays at {fraction(found.auroc)}, about {needed} labelled rows of this mix would "
         "settle it."
@@ -190,7 +204,7 @@ def _open(found: Separation) -> Finding:
         "separation_open",
         "warning",
         f"Whether the KPI separates the classes well enough is open: {measured_as(found)}. The interval "
-        f"reaches from below the {fraction(AUROC_FLOOR)} that a gate wants to above it, {chance}.",
+        f"reaches from below the {fraction(AUROC_FLOOR)} that a gate wants to above it. {chance}",
         more,
         rows_needed=needed,
         **_numbers(found),

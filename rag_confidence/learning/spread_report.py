@@ -9,7 +9,7 @@ import numpy as np
 from rag_confidence._types import FloatArray
 from rag_confidence.learning.evidence import DRIVERS, SignalEvidence
 from rag_confidence.learning.findings import Finding, finding
-from rag_confidence.learning.ranks import rank_correlation
+from rag_confidence.learning.ranks import midranks, rank_correlation
 from rag_confidence.learning.wording import level, listed, of_all, plain
 
 # Two columns that rank retrievals this much alike say one thing twice.
@@ -28,8 +28,8 @@ def about_spread(signals: Signals, n: int) -> Iterator[Finding]:
     if missing:
         yield _not_assessed(missing, n)
     constant = [s for s in signals if s.spread.n >= LEAST_ROWS and s.spread.smallest == s.spread.largest]
-    for signal in constant:
-        yield _constant(signal)
+    if constant:
+        yield _constant(constant)
     varying = [s for s in signals if s.spread.n >= LEAST_ROWS and s not in constant]
     for signal in varying:
         if (signal.spread.at_bounds or 0.0) >= OFTEN:
@@ -58,11 +58,10 @@ def redundant_groups(columns: Mapping[str, FloatArray]) -> list[list[str]]:
     """
     group = {name: {name} for name in columns}
     names = [*columns]
-    for at, first in enumerate(names):
-        for second in names[at + 1 :]:
-            if second not in group[first] and _alike(columns[first], columns[second]):
-                merged = group[first] | group[second]
-                group.update(dict.fromkeys(merged, merged))
+    for first, second in _alike(columns):
+        if second not in group[first]:
+            merged = group[first] | group[second]
+            group.update(dict.fromkeys(merged, merged))
     return [
         sorted(members, key=names.index)
         for name, members in group.items()
@@ -90,17 +89,16 @@ def _not_assessed(missing: Signals, n: int) -> Finding:
     )
 
 
-def _constant(signal: SignalEvidence) -> Finding:
-    spread = signal.spread
+def _constant(constant: Signals) -> Finding:
+    values = {s.name: s.spread.median or 0.0 for s in constant}
+    shown = [f"{name} ({plain(value)})" for name, value in values.items()]
     return finding(
-        "signal_constant",
-        "warning" if signal.name in DRIVERS else "note",
-        f"{signal.name} is {plain(spread.median or 0.0)} on all {spread.n} retrievals: it cannot tell any "
-        "two apart.",
+        "signals_constant",
+        "warning" if any(name in DRIVERS for name in values) else "note",
+        f"The same value on all retrievals, so that no two are told apart: {listed(shown)}.",
         "",
-        name=signal.name,
-        n=spread.n,
-        value=spread.median,
+        n=min(s.spread.n for s in constant),
+        values=values,
     )
 
 
@@ -120,9 +118,24 @@ def _at_bounds(signal: SignalEvidence) -> Finding:
     )
 
 
-def _alike(first: FloatArray, second: FloatArray) -> bool:
-    both = ~(np.isnan(first) | np.isnan(second))
-    if np.count_nonzero(both) < LEAST_ROWS:
-        return False
-    correlation = rank_correlation(first[both], second[both])
-    return correlation is not None and abs(correlation) > REDUNDANT
+def _alike(columns: Mapping[str, FloatArray]) -> Iterator[tuple[str, str]]:
+    """Pairs of columns that rank alike the rows that both have."""
+    names = [*columns]
+    known = {name: ~np.isnan(column) for name, column in columns.items()}
+    whole = {name: _scaled(columns[name]) for name in names if known[name].all() and len(known[name])}
+    for at, first in enumerate(names):
+        for second in names[at + 1 :]:
+            if first in whole and second in whole:
+                correlation = float(whole[first] @ whole[second])
+            else:
+                both = known[first] & known[second]
+                correlation = rank_correlation(columns[first][both], columns[second][both]) or 0.0
+            if abs(correlation) > REDUNDANT and np.count_nonzero(known[first] & known[second]) >= LEAST_ROWS:
+                yield first, second
+
+
+def _scaled(column: FloatArray) -> FloatArray:
+    """Midranks around 0, of length 1; all 0 where the column does not vary."""
+    ranks = midranks(column)
+    ranks = ranks - ranks.mean()
+    return np.asarray(ranks / (np.linalg.norm(ranks) or 1.0))

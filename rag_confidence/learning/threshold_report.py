@@ -75,7 +75,8 @@ def _never(use: ThresholdUse) -> Iterator[Finding]:
     word = "reaches it" if use.fires == "at least" else "falls below it"
     yield finding(
         "threshold_never_fires",
-        "warning",
+        # A rare conflict is what one hopes for.
+        "note" if use.reads == "contradiction" else "warning",
         f"`{use.name}` = {plain(use.value)} never fires: {_named(use)} {word} in none of {use.n} retrievals "
         f"({_range(use)}). With 95 % confidence it fires on fewer than {100 * most:.2g} % of such questions.",
         _advice(use),
