@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rag_confidence import _artefact
 from rag_confidence._types import FloatArray
 from rag_confidence.engine.profile import checks, storage
-from rag_confidence.engine.profile.embedder import Embedder, embedder_of, foreign_rows
+from rag_confidence.engine.profile.embedder import EmbedderTest, embedder_test, foreign_rows
 from rag_confidence.engine.profile.fitting import (
     MOST_ROWS,
     background_scale,
@@ -61,7 +61,7 @@ class CorpusProfile:
     background_scale : float
         Median standard deviation of background cosines, over the queries of the sample or, without any,
         over its rows: the unit in which excess is measured.
-    axes : Embedder
+    embedder_test : EmbedderTest
         What tells vectors of this embedder from those of another.
     query_centroid : ndarray, shape (d,), or None
         Mean of the unit queries.
@@ -83,7 +83,7 @@ class CorpusProfile:
     effective_dimension: float
     passage_cosines: tuple[float, ...]
     background_scale: float
-    axes: Embedder
+    embedder_test: EmbedderTest
     query_centroid: FloatArray | None = None
     n_queries: int = 0
     document_frequencies: Mapping[str, int] | None = None
@@ -148,7 +148,6 @@ class CorpusProfile:
         rows = chosen_rows(len(given.unit), checks.check_seed(seed))
         unit = given.unit[rows]
         checks.refuse_few(unit)
-        axes = embedder_of(unit, shuffled(len(unit), seed))
         kept_ids = None if given.ids is None else tuple(given.ids[row] for row in rows)
         queries = given.queries
         scale = background_scale(Sample.of(unit, duplicate_cosine=limit), queries)
@@ -164,7 +163,7 @@ class CorpusProfile:
             effective_dimension=effective_dimension(given.unit),
             passage_cosines=passage_quantiles(unit),
             background_scale=scale,
-            axes=axes,
+            embedder_test=embedder_test(unit, shuffled(len(unit), seed)),
             query_centroid=None if queries is None else frozen(queries.mean(axis=0)),
             n_queries=0 if queries is None else len(queries),
             document_frequencies=None if given.texts is None else count_documents(given.texts),
@@ -216,7 +215,7 @@ class CorpusProfile:
 
         Notes
         -----
-        See `embedder.foreign_rows`. A list of fewer than three distinct passages is not judged by its
+        See `embedder.foreign_rows`. A list of fewer than five distinct passages is not judged by its
         vectors. An embedder that shares the axes of the profile's, such as a later version of it, is not
         told apart; passages of a corpus of quite another kind may be refused.
         """
@@ -226,7 +225,7 @@ class CorpusProfile:
                 f"`embedder` must be {self.embedder!r}, which made the profile; got {embedder!r}. "
                 "Fit a profile of the vectors of this model."
             )
-        checks.refuse_foreign(foreign_rows(self.axes, passages), len(passages))
+        checks.refuse_foreign(foreign_rows(self.embedder_test, passages), len(passages))
 
     def __repr__(self) -> str:
         name = "" if self.embedder is None else f", embedder={self.embedder!r}"

@@ -9,8 +9,11 @@ import numpy as np
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.profile.fitting import N_AXES, principal_axes
 
-LEAST_PASSAGES = 3
+LEAST_PASSAGES = 5
 """Fewer distinct passages are too weak an evidence of another embedder."""
+
+LEAST_SAMPLE = 200
+"""So are smaller samples."""
 
 # With more axes than this share of the dimension a random direction looks like any other.
 _DIMENSIONS_AN_AXIS = 4
@@ -21,7 +24,7 @@ _SAME_PASSAGE = 0.995
 
 
 @dataclass(frozen=True, eq=False)
-class Embedder:
+class EmbedderTest:
     """What vectors of an embedder have in common: the axes that hold most of their energy.
 
     Attributes
@@ -31,7 +34,8 @@ class Embedder:
     own_energy : float
         Median share of the energy of a corpus vector on axes that were found without it.
     floor : float
-        Mean share over a list of passages below which it is said to come from elsewhere.
+        Mean share over a list of passages below which it is said to come from elsewhere; 0, which no
+        list falls below, with fewer than `LEAST_SAMPLE` rows or fewer than four dimensions.
     """
 
     axes: FloatArray
@@ -39,7 +43,7 @@ class Embedder:
     floor: float
 
 
-def embedder_of(unit: FloatArray, order: IntArray) -> Embedder:
+def embedder_test(unit: FloatArray, order: IntArray) -> EmbedderTest:
     """Axes and floor from unit rows (m, d); `order` is a random permutation that splits them in halves.
 
     Notes
@@ -57,7 +61,7 @@ def embedder_of(unit: FloatArray, order: IntArray) -> Embedder:
     middle, rare = float(np.median(shares)), float(np.quantile(shares, _RARE))
     between = (count / unit.shape[1]) ** (1.0 - _TOWARDS_OWN) * middle**_TOWARDS_OWN
     axes = principal_axes(unit, count).astype(np.float32)
-    return Embedder(axes, middle, min(rare, between))
+    return EmbedderTest(axes, middle, min(rare, between) if len(unit) >= LEAST_SAMPLE else 0.0)
 
 
 def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:
@@ -67,16 +71,16 @@ def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:
     return np.asarray(held / np.einsum("...d,...d->...", vectors, vectors))
 
 
-def foreign_rows(embedder: Embedder, passages: FloatArray) -> IntArray:
-    """Rows of `passages` (Q, k, d) that hold at least three distinct passages with too little energy.
+def foreign_rows(test: EmbedderTest, passages: FloatArray) -> IntArray:
+    """Rows of `passages` (Q, k, d) that hold at least five distinct passages with too little energy.
 
     Notes
     -----
-    Lists that are shorter, or that repeat fewer than three passages, are never named. Cost O(k d r) a row.
+    Lists that are shorter, or that repeat fewer than five passages, are never named. Cost O(k d r) a row.
     """
     if passages.shape[1] < LEAST_PASSAGES or passages.shape[2] == 1:
         return np.zeros(0, dtype=np.intp)
-    low = np.flatnonzero(energy(passages, embedder.axes).mean(axis=1) < embedder.floor)
+    low = np.flatnonzero(energy(passages, test.axes).mean(axis=1) < test.floor)
     return np.array([row for row in low if _n_distinct(passages[row]) >= LEAST_PASSAGES], dtype=np.intp)
 
 

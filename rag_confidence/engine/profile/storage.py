@@ -16,7 +16,7 @@ import numpy as np
 
 from rag_confidence import _artefact
 from rag_confidence._types import FloatArray
-from rag_confidence.engine.profile.embedder import Embedder
+from rag_confidence.engine.profile.embedder import EmbedderTest
 from rag_confidence.errors import ArtefactError
 
 KIND = "corpus_profile"
@@ -65,9 +65,9 @@ def encoded(profile: Any) -> dict[str, Any]:
         "centroid": packed(profile.centroid),
         "norms": [*profile.norms],
         "passage_cosines": [*profile.passage_cosines],
-        "axes": packed(profile.axes.axes),
-        "own_energy": profile.axes.own_energy,
-        "energy_floor": profile.axes.floor,
+        "axes": packed(profile.embedder_test.axes),
+        "own_energy": profile.embedder_test.own_energy,
+        "energy_floor": profile.embedder_test.floor,
         "query_centroid": packed(profile.query_centroid),
         "document_frequencies": None if counts is None else dict(counts),
     }
@@ -75,7 +75,9 @@ def encoded(profile: Any) -> dict[str, Any]:
 
 def decoded(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the profile written as `payload`; ValueError where they contradict each other."""
-    axes = Embedder(unpacked(payload["axes"]), float(payload["own_energy"]), float(payload["energy_floor"]))
+    test = EmbedderTest(
+        unpacked(payload["axes"]), float(payload["own_energy"]), float(payload["energy_floor"])
+    )
     fields = {
         **{name: payload[name] for name in _PLAIN},
         "vectors": unpacked(payload["vectors"]),
@@ -83,7 +85,7 @@ def decoded(payload: Mapping[str, Any]) -> dict[str, Any]:
         "centroid": unpacked(payload["centroid"]),
         "norms": tuple(payload["norms"]),
         "passage_cosines": tuple(payload["passage_cosines"]),
-        "axes": axes,
+        "embedder_test": test,
         "query_centroid": unpacked(payload["query_centroid"]),
         "document_frequencies": payload["document_frequencies"],
     }
@@ -96,7 +98,7 @@ def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
     wide = [fields["centroid"], fields["query_centroid"]]
     if any(array is not None and array.shape != (dimension,) for array in wide):
         raise ValueError("centroids of another dimension")
-    if fields["axes"].axes.shape[1] != dimension:
+    if fields["embedder_test"].axes.shape[1] != dimension:
         raise ValueError("axes of another dimension")
     if fields["ids"] is not None and len(set(fields["ids"])) != count:
         raise ValueError("ids that do not go with the vectors")
