@@ -13,6 +13,9 @@ LEAST_BACKGROUND = 20
 
 LEVELS = (0.5, 0.9, 0.95, 0.98)
 
+TAIL_SHARE = 0.05
+"""Share of the background that makes up its upper tail."""
+
 
 @dataclass(frozen=True, eq=False)
 class Background:
@@ -28,6 +31,8 @@ class Background:
         Quantiles, linear between order statistics.
     highest : ndarray
         The largest.
+    tail : ndarray
+        Mean of the largest `TAIL_SHARE`, at least one: steadier than a quantile of a few hundred.
     n : ndarray of int
         Background vectors used.
     n_left_out : ndarray of int
@@ -43,6 +48,7 @@ class Background:
     q95: FloatArray
     q98: FloatArray
     highest: FloatArray
+    tail: FloatArray
     n: IntArray
     n_left_out: IntArray
     typicality: FloatArray
@@ -55,3 +61,8 @@ def joined(parts: list[Background]) -> Background:
     """The backgrounds of several blocks of queries as one."""
     names = Background.__dataclass_fields__
     return Background(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def tail_size(n: int) -> int:
+    """Number of cosines in the upper tail of `n`."""
+    return max(1, round(TAIL_SHARE * n))

@@ -8,6 +8,8 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.profile.fitting import N_AXES, principal_axes
+from rag_confidence.engine.profile.sample import with_lengths
+from rag_confidence.engine.relevance import unit_rows
 
 LEAST_PASSAGES = 5
 """Fewer distinct passages are too weak an evidence of another embedder."""
@@ -66,9 +68,9 @@ def embedder_test(unit: FloatArray, order: IntArray) -> EmbedderTest:
 
 def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:
     """Share (...,) of the squared length of `vectors` (..., d) that lies on orthonormal `axes` (r, d)."""
+    vectors, lengths = with_lengths(vectors)
     seen = vectors @ axes.T.astype(vectors.dtype)
-    held = np.einsum("...r,...r->...", seen, seen)
-    return np.asarray(held / np.einsum("...d,...d->...", vectors, vectors))
+    return np.asarray(np.einsum("...r,...r->...", seen, seen) / lengths**2)
 
 
 def foreign_rows(test: EmbedderTest, passages: FloatArray) -> IntArray:
@@ -86,7 +88,6 @@ def foreign_rows(test: EmbedderTest, passages: FloatArray) -> IntArray:
 
 def _n_distinct(passages: FloatArray) -> int:
     """Number of passages (k, d) that are no near copy of an earlier one."""
-    gram = passages @ passages.T
-    length = np.sqrt(np.diagonal(gram))
-    close = gram > _SAME_PASSAGE * length[:, None] * length
+    unit, _ = unit_rows(passages)
+    close = unit @ unit.T > _SAME_PASSAGE
     return int(np.count_nonzero(~np.tril(close, -1).any(axis=1)))

@@ -70,8 +70,8 @@ def principal_axes(unit: FloatArray, count: int) -> FloatArray:
     """The `count` orthonormal axes (count, d) that hold most of the energy of the rows, the mean included."""
     if len(unit) < unit.shape[1]:
         _, turned = np.linalg.eigh(unit @ unit.T)
-        axes = turned[:, ::-1][:, :count].T @ unit
-        return np.asarray(axes / np.linalg.norm(axes, axis=1)[:, None])
+        # Rows of low rank give directions of no length, which the decomposition replaces by orthonormal ones.
+        return np.ascontiguousarray(np.linalg.qr(unit.T @ turned[:, ::-1][:, :count]).Q.T)
     _, axes = np.linalg.eigh(unit.T @ unit)
     return np.ascontiguousarray(axes[:, ::-1][:, :count].T)
 

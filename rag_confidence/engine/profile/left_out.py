@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray, Mask
-from rag_confidence.engine.profile.sample import Sample
+from rag_confidence.engine.profile.sample import Sample, with_lengths
 
 Pairs: TypeAlias = tuple[IntArray, IntArray]
 """Rows of queries, and the rows of the sample that go with them."""
@@ -78,7 +78,7 @@ def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
 
 def is_copy(sample: Sample, near: IntArray, passages: FloatArray) -> Mask:
     """Which of the sampled vectors `near` copy one of the `passages` (k, d) of one query, k at least 1."""
-    lengths = np.sqrt(np.einsum("kd,kd->k", passages, passages))
+    passages, lengths = with_lengths(passages)
     products = sample.rows_like(passages).take(near, axis=0) @ passages.T
     excess = np.maximum.reduce(products / lengths, axis=1) - sample.limit
     if passages.dtype == np.float32 and np.logical_or.reduce(np.abs(excess) <= _ROUNDING):
@@ -89,10 +89,10 @@ def is_copy(sample: Sample, near: IntArray, passages: FloatArray) -> Mask:
 def _excess(sample: Sample, pairs: Pairs, retrieved: Retrieved) -> FloatArray:
     """Largest cosine of the sampled vector of each pair to a served passage, minus the limit of copies."""
     rows, columns = pairs
-    passages, cosines = retrieved.passages, retrieved.cosines
-    if passages.shape[1] == 0:
+    cosines = retrieved.cosines
+    if cosines.shape[1] == 0:
         return np.full(len(rows), -np.inf)
-    lengths = np.sqrt(np.einsum("qkd,qkd->qk", passages, passages))
+    passages, lengths = with_lengths(retrieved.passages)
     lengths[np.isnan(cosines)] = np.inf
     products = _products(sample.rows_like(passages), pairs, passages)
     excess = np.maximum.reduce(products / lengths[rows], axis=1) - sample.limit

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
-from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background
+from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background, tail_size
 from rag_confidence.engine.profile.left_out import SAME_COSINE, Retrieved, is_copy
 from rag_confidence.engine.profile.sample import Sample
 
@@ -21,13 +21,13 @@ def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Bac
     kept[_copies(sample, cosines, retrieved.passages[0], retrieved.cosines[0])] = False
     kept[named] = False
     if retrieved.deeper is not None:
-        kept &= (np.abs(cosines[:, None] - retrieved.deeper[0]) > SAME_COSINE).all(axis=1)
+        kept &= ~(np.abs(cosines[:, None] - retrieved.deeper[0]) <= SAME_COSINE).any(axis=1)
     values = cosines[kept]
     n = len(values)
-    numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 7
-    mean, spread, q50, q90, q95, q98, highest = (np.array([number]) for number in numbers)
+    numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 8
+    mean, spread, q50, q90, q95, q98, highest, tail = (np.array([number]) for number in numbers)
     counts = np.array([n]), np.array([len(cosines) - n])
-    return Background(mean, spread, q50, q90, q95, q98, highest, *counts, _typicality(query, sample))
+    return Background(mean, spread, q50, q90, q95, q98, highest, tail, *counts, _typicality(query, sample))
 
 
 def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosines: FloatArray) -> IntArray:
@@ -42,13 +42,15 @@ def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosine
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
-    """Mean, deviation, quantiles and maximum of `values`, which are used up."""
+    """Mean, deviation, quantiles, maximum and tail mean of `values`, which are used up."""
     mean = float(np.add.reduce(values)) / len(values)
     apart = values - mean
     values.sort()
     last = len(values) - 1
     quantiles = (_quantile(values, level * last, last) for level in LEVELS)
-    return mean, math.sqrt(float(apart @ apart) / len(values)), *quantiles, values.item(last)
+    size = tail_size(len(values))
+    tail = float(np.add.reduce(values[-size:])) / size
+    return mean, math.sqrt(float(apart @ apart) / len(values)), *quantiles, values.item(last), tail
 
 
 def _quantile(ascending: FloatArray, place: float, last: int) -> float:

@@ -13,6 +13,8 @@ from rag_confidence._types import FloatArray
 # Copies in float32 differ by rounding, so a limit of 1 still has to find them.
 _MOST_LIMIT = 1.0 - 1e-6
 _SLACK = 1e-5
+# Lengths that float32 can square with room to spare.
+_SHORTEST, _LONGEST = 1e-15, 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +79,11 @@ def _direction(mean: FloatArray | None) -> FloatArray | None:
         return None
     length = math.sqrt(float(mean @ mean))
     return mean / length if length > 0.0 else None
+
+
+def with_lengths(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows (..., d) and their lengths (...,); in float64 if float32 could not square them."""
+    lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
+    if rows.dtype == np.float32 and not ((lengths > _SHORTEST) & (lengths < _LONGEST)).all():
+        return with_lengths(rows.astype(np.float64))
+    return rows, lengths

@@ -95,10 +95,13 @@ def decoded(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
     count, dimension = fields["vectors"].shape
+    test = fields["embedder_test"]
+    if fields["vectors"].dtype != np.float32 or test.axes.dtype != np.float32:
+        raise ValueError("vectors of another precision")
     wide = [fields["centroid"], fields["query_centroid"]]
     if any(array is not None and array.shape != (dimension,) for array in wide):
         raise ValueError("centroids of another dimension")
-    if fields["embedder_test"].axes.shape[1] != dimension:
+    if test.axes.shape[1] != dimension:
         raise ValueError("axes of another dimension")
     if fields["ids"] is not None and len(set(fields["ids"])) != count:
         raise ValueError("ids that do not go with the vectors")
