@@ -26,6 +26,8 @@ from rag_confidence.product.verdict import (
 SHARE = 0.10
 # With fewer retrievals a threshold that would fire on one in ten may stay silent by chance (.9^20 = .12).
 LEAST_ROWS = 20
+# What fires on 95 % or more tells at most one retrieval in twenty from the others.
+NEARLY_ALL = 0.95
 # A threshold with few decimals may fire on up to half as many again as asked for.
 _NEAR = 1.5
 
@@ -80,6 +82,11 @@ class ThresholdUse:
     def always(self) -> bool:
         """Whether it fires on all, of enough retrievals to say so."""
         return self.n >= LEAST_ROWS and self.fired == self.n
+
+    @property
+    def nearly_always(self) -> bool:
+        """Whether it fires on nearly all, but not on all, of enough retrievals to say so."""
+        return self.n >= LEAST_ROWS and NEARLY_ALL * self.n <= self.fired < self.n
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -67,6 +67,8 @@ def about_verdicts(log: Log) -> Iterator[Finding]:
     verdicts = log.tally("verdict")
     if len(verdicts) == 1 and log.n >= LEAST_ROWS:
         yield _one_verdict(log, str(verdicts[0][0]))
+    elif log.n >= LEAST_ROWS and str(Verdict.ANSWER) not in dict(verdicts):
+        yield _nothing_answered(log, verdicts)
     yield from _answers(log)
     reasons = dict(log.tally("reason_code"))
     unfit = sum(reasons.get(str(code), 0) for code in (ReasonCode.GATE_INFINITE, ReasonCode.GATE_UNFIT_GROUP))
@@ -221,9 +223,25 @@ def _limits(rate: Proportion) -> str:
     return f"{100 * rate.low:.2g} to {100 * rate.high:.2g} %"
 
 
+def _nothing_answered(log: Log, verdicts: list[tuple[str | None, int]]) -> Finding:
+    return finding(
+        "nothing_answered",
+        "problem",
+        f"None of {log.n} retrievals got ANSWER; there were {_counted(verdicts)} (reasons: "
+        f"{_counted(log.tally('reason_code'))}).",
+        "See which thresholds fire on all or nearly all retrievals: most often they belong to another "
+        "embedder.",
+        n=log.n,
+        verdicts={str(word): count for word, count in verdicts},
+    )
+
+
+def _counted(tally: list[tuple[str | None, int]]) -> str:
+    return listed([f"{word} {count}" for word, count in tally])
+
+
 def _one_verdict(log: Log, verdict: str) -> Finding:
     reasons = log.tally("reason_code")
-    shown = [f"{reason} {count}" for reason, count in reasons]
     cure = {
         str(Verdict.ANSWER): "See which thresholds never fire, and whether the labels agree.",
         str(
@@ -233,11 +251,10 @@ def _one_verdict(log: Log, verdict: str) -> Finding:
         str(Verdict.ABSTAIN): "See which thresholds always fire; most often the grounding gate belongs to "
         "another embedder.",
     }
-    share = percent(reasons[0][1], log.n)
     return finding(
         "one_verdict",
         "problem",
-        f"Every one of {log.n} retrievals got {verdict} (reason: {listed(shown)}; the first is {share}): the "
+        f"Every one of {log.n} retrievals got {verdict} (reasons: {_counted(reasons)}): the "
         "verdict tells nothing apart.",
         cure.get(verdict, "See whether the contradiction function says yes to everything."),
         verdict=verdict,

@@ -15,7 +15,7 @@ from rag_confidence.learning.wording import fraction, level, listed, p_value, pe
 # listed anywhere no direction is expected.
 LESS_IS_GOOD = {"second_bar", "dirichlet_energy", "conditioned_energy", "contradiction"}
 MORE_IS_GOOD = {*DRIVERS, "max_cosine", "mean_top3_cosine", "top_gap", "std_top10_cosine", "head_tail_gap"}
-MORE_IS_GOOD |= {"lambda_2", "flip_angle", "background_excess", "head_excess"}
+MORE_IS_GOOD |= {"lambda_2", "flip_angle", "contrast", "best_excess", "head_excess", "level_excess"}
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,12 @@ def about_thresholds(uses: Sequence[ThresholdUse], n: int) -> Iterator[Finding]:
     for use in uses:
         if use.always:
             yield _always(use)
+        elif use.nearly_always:
+            yield _nearly_always(use)
         elif use.never:
             yield from _never(use)
-    shadowed = [use for use in uses if 0 < use.fired < use.n and not use.decided and use.n >= LEAST_ROWS]
+    told = [use for use in uses if use.always or use.nearly_always or not use.fired]
+    shadowed = [use for use in uses if use not in told and not use.decided and use.n >= LEAST_ROWS]
     if shadowed:
         yield _shadowed(shadowed)
 
@@ -98,6 +101,17 @@ def _always(use: ThresholdUse) -> Finding:
         severity,
         f"`{use.name}` = {plain(use.value)} always fires: {_named(use)} {word} in all {use.n} retrievals "
         f"({_range(use)}).{effect}",
+        _advice(use),
+        **_numbers(use),
+    )
+
+
+def _nearly_always(use: ThresholdUse) -> Finding:
+    return finding(
+        "threshold_nearly_always_fires",
+        "warning",
+        f"`{use.name}` = {plain(use.value)} fires on {of_all(use.fired, use.n)} retrievals ({_range(use)}): "
+        "it hardly tells any two apart.",
         _advice(use),
         **_numbers(use),
     )

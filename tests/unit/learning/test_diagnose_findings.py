@@ -46,6 +46,16 @@ def kpi_of(values: Any) -> Records:
     return with_column("kpi", np.asarray(values, dtype=float).tolist())
 
 
+HEALTHY = {True: diagnose(RECORDS, LABELS), False: diagnose(RECORDS)}
+
+
+def diagnosed(records: Records, labels: Any) -> Diagnosis:
+    """`diagnose`, once for the healthy log."""
+    if records is RECORDS and (labels is None or labels is LABELS):
+        return HEALTHY[labels is LABELS]
+    return diagnose(records, labels)
+
+
 def only(found: Diagnosis, code: str) -> Finding:
     """The one finding with this code."""
     (one,) = found.of(code)
@@ -68,6 +78,10 @@ CASES: dict[str, Callable[[], tuple[Case, Case]]] = {
     "threshold_always_fires": lambda: (
         (kpi_of(0.6 * column("kpi")), LABELS),
         (kpi_of(np.append(0.66, 0.6 * column("kpi")[1:])), LABELS),
+    ),
+    "threshold_nearly_always_fires": lambda: (
+        (log_of(40, kpi=[0.7] * 2 + [0.5] * 38), None),
+        (log_of(40, kpi=[0.7] * 3 + [0.5] * 37), None),
     ),
     "thresholds_never_decide": lambda: (
         (
@@ -152,6 +166,10 @@ CASES: dict[str, Callable[[], tuple[Case, Case]]] = {
         (with_column("verdict", "REVIEW"), None),
         (first(1, "ANSWER", "verdict", with_column("verdict", "REVIEW")), None),
     ),
+    "nothing_answered": lambda: (
+        (first(1, "ABSTAIN", "verdict", with_column("verdict", "REVIEW")), None),
+        (first(1, "ANSWER", "verdict", with_column("verdict", "REVIEW")), None),
+    ),
     "gate_without_threshold": lambda: (
         (first(1, "gate_infinite", "reason_code"), None),
         (first(1, "gate_ambiguous", "reason_code"), None),
@@ -192,8 +210,8 @@ CASES: dict[str, Callable[[], tuple[Case, Case]]] = {
 def test_a_finding_is_there_when_it_should_be_and_only_then(code: str) -> None:
     """One log has it, the one next to it does not."""
     having, lacking = CASES[code]()
-    assert diagnose(*having).of(code)
-    assert not diagnose(*lacking).of(code)
+    assert diagnosed(*having).of(code)
+    assert not diagnosed(*lacking).of(code)
 
 
 def codes_in_the_source() -> set[str]:
@@ -210,9 +228,17 @@ def test_every_code_has_a_case() -> None:
     assert codes_in_the_source() == set(CASES)
 
 
+def test_the_docs_list_every_code() -> None:
+    """A reader finds each code in the table of docs/diagnose.md, and no code that does not exist."""
+    page = (Path(__file__).parents[3] / "docs" / "diagnose.md").read_text(encoding="utf-8")
+    table = page.partition("## All findings")[2]
+    first_cells = "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == codes_in_the_source()
+
+
 def test_a_healthy_log_has_nothing_to_fix() -> None:
     """No problem, no warning and no advice where all is well and labels suffice."""
-    found = diagnose(RECORDS, LABELS)
+    found = HEALTHY[True]
     assert {one.severity for one in found.findings} == {"note"}
 
 
@@ -262,7 +288,7 @@ def test_a_floor_of_zero_was_switched_off_on_purpose() -> None:
 
 def test_the_numbers_of_separation_are_those_of_the_kpi() -> None:
     """AUROC and interval of the public functions, rounded to four digits."""
-    numbers = only(diagnose(RECORDS, LABELS), "kpi_separates").numbers
+    numbers = only(HEALTHY[True], "kpi_separates").numbers
     area = auroc(column("kpi"), LABELS)
     assert area is not None
     low, high = auroc_interval(area, 150, 150)
@@ -292,7 +318,7 @@ def test_no_number_of_rows_lifts_an_auroc_above_itself() -> None:
 
 def test_the_comparison_with_the_cosine_states_both() -> None:
     """The two AUROCs, their difference on the same rows, and its n."""
-    one = only(diagnose(RECORDS, LABELS), "kpi_beats_cosine")
+    one = only(HEALTHY[True], "kpi_beats_cosine")
     kpi, cosine = (auroc(column(name), LABELS) for name in ("kpi", "signals.max_cosine"))
     assert kpi is not None
     assert cosine is not None
@@ -362,7 +388,7 @@ def test_copies_are_counted_over_passages_and_lists() -> None:
 
 def test_answered_gives_both_rates_with_exact_intervals() -> None:
     """The share of each class that was answered, by Clopper-Pearson."""
-    numbers = only(diagnose(RECORDS, LABELS), "answered").numbers
+    numbers = only(HEALTHY[True], "answered").numbers
     answered = column("verdict") == "ANSWER"
     for name, of in (("sufficient", LABELS), ("insufficient", ~LABELS)):
         count = int(answered[of].sum())
