@@ -55,24 +55,17 @@ def healthy(n: int = 300, seed: int = 0, shift: float = 1.2) -> tuple[Records, n
         "verdict": np.where(kpi > 0.4, "ANSWER", "REVIEW").tolist(),
     }
     cosine = 0.5 + 0.1 * rng.standard_normal(n) + 0.05 * strength
-    return (
-        log_of(
-            n,
-            columns,
-            kpi=kpi,
-            topical_grounding=grounding,
-            answer_localization=localization,
-            support_cohesion=cohesion,
-            evidence_consistency=consistency,
-            query_robustness=robustness,
-            max_cosine=cosine,
-            mean_top3_cosine=cosine - 0.1 * rng.random(n),
-            contradiction=rng.random(n),
-            **{
-                name: rng.random(n) for name in ("top_gap", "std_top10_cosine", "head_tail_gap", "second_bar")
-            },
-            **{name: rng.random(n) for name in ("lambda_2", "dirichlet_energy", "conditioned_energy")},
-            flip_angle=10 * rng.random(n),
-        ),
-        labels,
-    )
+    told = {
+        "topical_grounding": grounding,
+        "answer_localization": localization,
+        "support_cohesion": cohesion,
+        "evidence_consistency": consistency,
+        "query_robustness": robustness,
+        "max_cosine": cosine,
+        "mean_top3_cosine": cosine - 0.1 * rng.random(n),
+    }
+    names = [name.removeprefix("signals.") for name in BASE if name.startswith("signals.")]
+    others = {
+        name: np.random.default_rng([8, at]).random(n) for at, name in enumerate(names) if name not in told
+    }
+    return log_of(n, columns, kpi=kpi, **told, **others), labels

@@ -155,12 +155,12 @@ def test_new_signals_are_diagnosed_without_being_known() -> None:
     """Keys that a later version adds are looked at like the others."""
     rng = np.random.default_rng(0)
     records = [
-        {**record, "signals.new_excess": float(value)}
+        {**record, "signals.zz_new_excess": float(value)}
         for record, value in zip(RECORDS, LABELS + 0.1 * rng.random(120), strict=True)
     ]
     found = diagnose(records, LABELS)
-    assert found.signals[-1].name == "new_excess"
-    assert next(iter(found.of("signals_tell")[0].numbers["aurocs"])) == "new_excess"
+    assert found.signals[-1].name == "zz_new_excess"
+    assert next(iter(found.of("signals_tell")[0].numbers["aurocs"])) == "zz_new_excess"
     assert not found.of("signal_inverted")
 
 

@@ -36,8 +36,8 @@ def pairs(values: Any, labels: Any) -> Fraction:
 def test_every_signal_of_the_records_is_there() -> None:
     """In the order of the contract, keys of later versions after it."""
     assert [one.name for one in SIGNALS] == [*LOG.signals]
-    extra = [{**record, "signals.background_excess": 0.1} for record in RECORDS]
-    assert [*read_log(extra, None).signals] == [*LOG.signals, "background_excess"]
+    extra = [{**record, "signals.zz_excess": 0.1} for record in RECORDS]
+    assert [*read_log(extra, None).signals] == [*LOG.signals, "zz_excess"]
 
 
 def test_aurocs_are_counted_pair_by_pair_with_newcombes_interval() -> None:
