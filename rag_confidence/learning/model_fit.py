@@ -94,8 +94,9 @@ def _checked_prior(prior: Any) -> Prior:
 def _training(
     metrics: Metrics, labels: ArrayLike, names: tuple[str, ...], *, row_ids: Any, clusters: Any
 ) -> _Training:
+    table = table_of(metrics, names)
     check_aligned(metrics=metrics, labels=labels, row_ids=row_ids, clusters=clusters)
-    table, sufficient = table_of(metrics, names), check_labels("labels", labels)
+    sufficient = check_labels("labels", labels)
     ids = None if row_ids is None else plain_names("row_ids", row_ids)
     together = np.arange(len(sufficient)) if clusters is None else _numbered(clusters)
     scored = ~np.isnan(table.values).all(axis=1)

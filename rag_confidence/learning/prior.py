@@ -51,10 +51,21 @@ class Prior:
         return cls(tuple(names), *found)
 
     def on(self, names: Sequence[str]) -> Gaussian:
-        """The distribution of these coefficients alone."""
+        """The distribution of these coefficients alone, as `fit_logistic` takes it."""
+        found = self.only(names)
+        return Gaussian(found.mean, np.linalg.inv(found.covariance))
+
+    def beside(self, other: Prior) -> Prior:
+        """Both, independent of each other."""
+        p, q = len(self.names), len(other.names)
+        covariance = np.zeros((p + q, p + q))
+        covariance[:p, :p], covariance[p:, p:] = self.covariance, other.covariance
+        return Prior.of((*self.names, *other.names), np.concatenate([self.mean, other.mean]), covariance)
+
+    def only(self, names: Sequence[str]) -> Prior:
+        """That of these coefficients alone."""
         at = [self.names.index(name) for name in names]
-        covariance = self.covariance[np.ix_(at, at)]
-        return Gaussian(self.mean[at], np.linalg.inv(covariance) if at else covariance)
+        return Prior.of(tuple(names), self.mean[at], self.covariance[np.ix_(at, at)])
 
     @cached_property
     def fingerprint(self) -> str:

@@ -105,6 +105,11 @@ def _check_version(records: Sequence[Record]) -> None:
 
 def _provenance(records: Sequence[Record]) -> Provenance:
     words = {key: _one(records, key, what) for key, what in _SAME}
+    if words["policy_fingerprint"] is None:
+        raise ValueError(
+            "`metrics` must hold whole to_dict() records; got some without `policy_fingerprint`. "
+            "Log the record as it is, under a key of its own."
+        )
     backend = cast(Backend, words["evidence.embedding_backend"])
     made = Provenance.of_kpi(str(words["policy_fingerprint"]), words["embedder"], backend)
     return replace(made, profile=words["profile_fingerprint"])
