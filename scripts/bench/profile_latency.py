@@ -79,7 +79,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--k", type=int, default=10, help="passages a query (default: %(default)s)")
     parser.add_argument("--sample", type=int, default=500, help="m (default: %(default)s)")
     parser.add_argument("--dimension", type=int, default=384, help="d (default: %(default)s)")
-    parser.add_argument("--planted", type=int, default=2, help="passages that are in the sample")
+    parser.add_argument("--planted", type=int, default=2, help="sampled passages a query")
     return parser.parse_args(arguments)
 
 
@@ -111,14 +111,13 @@ def score_pairs(profile: CorpusProfile, many: Retrievals) -> Iterator[Pair]:
 def retrievals(
     rng: np.random.Generator, corpus: NDArray[np.float32], options: argparse.Namespace
 ) -> Retrievals:
-    """Queries near a topic each, passages of that topic, and a few passages that the sample holds."""
-    topics = in_one_cone(rng, (options.queries, 1, options.dimension))
+    """Queries near a sampled vector each, and passages near it, the first few of them that vector itself."""
+    topics = corpus[rng.integers(len(corpus), size=(options.queries, 1))]
     scale = 0.7 / np.sqrt(options.dimension)
     noise = rng.standard_normal((options.queries, options.k + 1, options.dimension)) * scale
     vectors = topics + noise.astype(np.float32)
     queries, passages = vectors[:, 0], vectors[:, 1:]
-    places = rng.integers(len(corpus), size=(options.queries, options.planted))
-    passages[:, options.k - options.planted :] = corpus[places]
+    passages[:, : options.planted] = topics
     lengths = np.linalg.norm(passages, axis=2) * np.linalg.norm(queries, axis=1)[:, None]
     cosines = np.einsum("qd,qkd->qk", queries, passages, dtype=np.float64) / lengths
     return Retrievals(np.ascontiguousarray(queries), np.ascontiguousarray(passages), cosines)

@@ -23,6 +23,7 @@ _ROWS_AN_AXIS = 4
 _RARE = 0.01
 _TOWARDS_OWN = 0.4
 _SAME_PASSAGE = 0.995
+_NOBODY = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ def embedder_test(unit: FloatArray, order: IntArray) -> EmbedderTest:
 def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:
     """Share (...,) of the squared length of `vectors` (..., d) that lies on orthonormal `axes` (r, d)."""
     vectors, lengths = with_lengths(vectors)
-    seen = vectors @ axes.T.astype(vectors.dtype)
+    seen = vectors @ axes.T.astype(vectors.dtype, copy=False)
     return np.asarray(np.einsum("...r,...r->...", seen, seen) / lengths**2)
 
 
@@ -80,10 +81,14 @@ def foreign_rows(test: EmbedderTest, passages: FloatArray) -> IntArray:
     -----
     Lists that are shorter, or that repeat fewer than five passages, are never named. Cost O(k d r) a row.
     """
-    if passages.shape[1] < LEAST_PASSAGES or passages.shape[2] == 1:
-        return np.zeros(0, dtype=np.intp)
-    low = np.flatnonzero(energy(passages, test.axes).mean(axis=1) < test.floor)
-    return np.array([row for row in low if _n_distinct(passages[row]) >= LEAST_PASSAGES], dtype=np.intp)
+    k = passages.shape[1]
+    if k < LEAST_PASSAGES or test.floor <= 0.0:
+        return _NOBODY
+    low = np.add.reduce(energy(passages, test.axes), axis=1) < k * test.floor
+    if not np.logical_or.reduce(low):
+        return _NOBODY
+    rows = [row for row in np.flatnonzero(low) if _n_distinct(passages[row]) >= LEAST_PASSAGES]
+    return np.array(rows, dtype=np.intp)
 
 
 def _n_distinct(passages: FloatArray) -> int:

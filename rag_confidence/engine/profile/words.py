@@ -54,16 +54,22 @@ def idf_mass(profile: Worded, query_text: str, texts: Sequence[str]) -> float | 
     -----
     A word in df of N sampled texts weighs log((N + 1) / (df + 1)); a word of every text weighs nothing, so no
     list of stop words is needed, and a word of none weighs most. Without passages the share is 0. Cost
-    linear in the length of the texts. Synonyms and inflected forms are missed.
+    linear in the length of the texts. Synonyms and inflected forms are missed: cutting a plural s, or words
+    to their first five letters, was no better on average over five real sets, and leaving out words that the
+    sample does not hold was worse on each.
 
     References
     ----------
     Spaerck Jones (1972), A statistical interpretation of term specificity and its application in retrieval.
     """
+    shares = idf_shares(profile, query_text, texts)
+    return None if shares is None else max(shares, default=0.0)
+
+
+def idf_shares(profile: Worded, query_text: str, texts: Sequence[str]) -> list[float] | None:
+    """The share of the query's IDF mass found in each passage, in their order; None as for `idf_mass`."""
     weights = _weights(profile, query_text)
-    if weights is None:
-        return None
-    return max((_share(weights, words_of(text)) for text in texts), default=0.0)
+    return None if weights is None else [_share(weights, words_of(text)) for text in texts]
 
 
 def idf_mass_union(profile: Worded, query_text: str, texts: Sequence[str]) -> float | None:

@@ -10,7 +10,13 @@ import reference_profile as ref
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_confidence.engine.profile.words import count_documents, idf_mass, idf_mass_union, words_of
+from rag_confidence.engine.profile.words import (
+    count_documents,
+    idf_mass,
+    idf_mass_union,
+    idf_shares,
+    words_of,
+)
 
 texts = st.text(alphabet="aabAB7_ -é中.", max_size=12)
 
@@ -69,6 +75,17 @@ def test_another_passage_never_lowers_the_share(
     for share in (idf_mass, idf_mass_union):
         before, after = share(profile, query, served), share(profile, query, [more, *served])
         assert (before is None and after is None) or (after or 0.0) >= (before or 0.0)
+
+
+@given(st.lists(texts, min_size=1, max_size=5), texts, st.lists(texts, max_size=4))
+def test_shares_are_those_of_single_passages(corpus: list[str], query: str, served: list[str]) -> None:
+    """The shares are what each passage alone would have, in order; the best is the largest."""
+    profile = Corpus.of(corpus)
+    shares = idf_shares(profile, query, served)
+    alone = [idf_mass(profile, query, [text]) for text in served]
+    assert shares == (None if idf_mass(profile, query, []) is None else alone)
+    if shares:
+        assert idf_mass(profile, query, served) == max(shares)
 
 
 def test_rare_words_weigh_more_than_common_ones() -> None:
