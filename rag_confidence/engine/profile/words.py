@@ -54,9 +54,9 @@ def idf_mass(profile: Worded, query_text: str, texts: Sequence[str]) -> float | 
     -----
     A word in df of N sampled texts weighs log((N + 1) / (df + 1)); a word of every text weighs nothing, so no
     list of stop words is needed, and a word of none weighs most. Without passages the share is 0. Cost
-    linear in the length of the texts. Synonyms and inflected forms are missed: cutting a plural s, or words
-    to their first five letters, was no better on average over five real sets, and leaving out words that the
-    sample does not hold was worse on each.
+    linear in the length of the texts. Synonyms and inflected forms are missed: beside the best
+    cosine, cutting a plural s or words to their first five letters moved the AUROC on five real sets by -.01
+    to +.02, .002 on average, and leaving out words that the sample does not hold cost .01 to .03 on four.
 
     References
     ----------
@@ -69,7 +69,7 @@ def idf_mass(profile: Worded, query_text: str, texts: Sequence[str]) -> float | 
 def idf_shares(profile: Worded, query_text: str, texts: Sequence[str]) -> list[float] | None:
     """The share of the query's IDF mass found in each passage, in their order; None as for `idf_mass`."""
     weights = _weights(profile, query_text)
-    return None if weights is None else [_share(weights, words_of(text)) for text in texts]
+    return None if weights is None else [_share(weights, [text.lower()]) for text in texts]
 
 
 def idf_mass_union(profile: Worded, query_text: str, texts: Sequence[str]) -> float | None:
@@ -77,7 +77,7 @@ def idf_mass_union(profile: Worded, query_text: str, texts: Sequence[str]) -> fl
     weights = _weights(profile, query_text)
     if weights is None:
         return None
-    return _share(weights, frozenset().union(*map(words_of, texts)))
+    return _share(weights, [text.lower() for text in texts])
 
 
 def _weights(profile: Worded, query_text: str) -> dict[str, float] | None:
@@ -90,6 +90,18 @@ def _weights(profile: Worded, query_text: str) -> dict[str, float] | None:
     return weights if sum(weights.values()) > 0.0 else None
 
 
-def _share(weights: Mapping[str, float], found: frozenset[str]) -> float:
-    total = math.fsum(weights.values())
-    return math.fsum(weight for word, weight in weights.items() if word in found) / total
+def _share(weights: Mapping[str, float], lowered: Sequence[str]) -> float:
+    """Part of the weight that the words of any of the `lowered` texts make up."""
+    found = [weight for word, weight in weights.items() if any(_holds(text, word) for text in lowered)]
+    return math.fsum(found) / math.fsum(weights.values())
+
+
+def _holds(lowered: str, word: str) -> bool:
+    """Whether `word` is in `words_of` the text: looking for it is many times faster than taking all apart."""
+    start = lowered.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (lowered[start - 1 : start].isalnum() or lowered[end : end + 1].isalnum()):
+            return True
+        start = lowered.find(word, start + 1)
+    return False

@@ -18,7 +18,7 @@ from rag_confidence.engine.profile.words import (
     words_of,
 )
 
-texts = st.text(alphabet="aabAB7_ -é中.", max_size=12)
+texts = st.text(alphabet="aaabAB7_ -é中.İ²", max_size=12)
 
 
 @dataclass(frozen=True)
