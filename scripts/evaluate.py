@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.cache import Cache
-from evaluation.collection import find_embedders, find_sets
+from evaluation.collection import SetProblem, find_embedders, find_sets
+from evaluation.histories import deployments
 from evaluation.pages import write
 from evaluation.plan import FULL, MAIN_K, QUICK, Effort, parts
 from evaluation.results import collected
-from evaluation.run import results
+from evaluation.run import How, results
 
 from rag_confidence import MetricPolicy, __version__
 
@@ -36,12 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     effort = effort_of(options)
     try:
+        every = find_sets(options.folder)
         places = find_sets(options.folder, options.sets)
         embedders = find_embedders(places, options.embedders)
         ks = sorted(options.k or ((MAIN_K,) if options.quick else KS))
-        todo = list(parts(places, embedders, ks))
-        found = results(todo, Cache(options.cache, effort), jobs=options.jobs, fresh=options.fresh)
-    except (FileNotFoundError, ValueError) as problem:
+        todo = list(parts(places, every, embedders, ks))
+        beside = deployments(every, embedders, ks)
+        found = results(todo, beside, How(effort, Cache(options.cache), options.jobs, options.fresh))
+    except SetProblem as problem:
         print(f"evaluate.py: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -77,6 +80,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", dest="fresh", action="store_false", help="use finished parts (default)")
     again.add_argument("--fresh", action="store_true", help="measure every part anew")
+    parser.set_defaults(fresh=False)
     return parser.parse_args(arguments)
 
 

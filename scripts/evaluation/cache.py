@@ -8,26 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.plan import Effort, Part, key
-
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of results.
-
-    Attributes
-    ----------
-    folder : Path
-    effort : Effort
-        Part of the key: results of a quick run are not those of a full one.
-    """
+    """A folder of results."""
 
     folder: Path
-    effort: Effort
 
-    def path(self, part: Part) -> Path:
-        """Where the results of a part are, or will be: its name, and a hash of all that they depend on."""
-        return self.folder / f"{part.label.replace(' ', '_')}_{key(part, self.effort)}.json"
+    def path(self, label: str, key: str) -> Path:
+        """Where results are, or will be: their name, and a hash of all that they depend on."""
+        return self.folder / f"{label.replace(' ', '_')}_{key}.json"
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The results in a file; None where there are none, or where writing them was cut off."""

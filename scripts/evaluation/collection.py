@@ -7,11 +7,13 @@ A set is a folder in the layout of BEIR: `corpus.jsonl`, `queries.jsonl`, judgem
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from _data import FloatArray, IntArray, Mask, unit_rows
@@ -20,6 +22,10 @@ DEPTH = 20
 _AT_ONCE = 256
 _IDS = ("qid", "pid", "_id", "id")
 _QRELS = (Path("qrels") / "test.tsv", Path("qrels.tsv"))
+
+
+class SetProblem(Exception):
+    """A folder that cannot be evaluated, with what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,14 @@ def find_sets(folder: Path, wanted: Sequence[str] | None = None) -> list[Path]:
 
     Raises
     ------
-    FileNotFoundError
+    SetProblem
         If there is none, or one that was asked for is missing.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(f"no folder {folder}. Pass a folder of sets, or the folder of one set.")
+        raise SetProblem(f"no folder {folder}. Pass a folder of sets, or the folder of one set.")
     places = [folder] if _embedders(folder) else sorted(p for p in folder.iterdir() if _embedders(p))
     if not places:
-        raise FileNotFoundError(
+        raise SetProblem(
             f"no set in {folder}: neither it nor a folder inside it holds emb_<embedder>.npz. Write the "
             "vectors as arrays `queries` and `corpus`, in the order of queries.jsonl and corpus.jsonl."
         )
@@ -84,7 +90,7 @@ def find_sets(folder: Path, wanted: Sequence[str] | None = None) -> list[Path]:
 
 
 def find_embedders(places: Sequence[Path], wanted: Sequence[str] | None = None) -> list[str]:
-    """Names of the embedders that occur in the sets; FileNotFoundError for one that no set has."""
+    """Names of the embedders that occur in the sets; SetProblem for one that no set has."""
     names = sorted({name for place in places for name in _embedders(place)})
     return names if wanted is None else _chosen(wanted, dict(zip(names, names, strict=True)), "embedder")
 
@@ -99,7 +105,7 @@ def read_collection(place: Path, embedder: str) -> Collection:
 
     Raises
     ------
-    FileNotFoundError, ValueError
+    SetProblem
         For a missing file, and for files that do not fit together, with what to do about it.
     """
     asked, held = _lines(place / "queries.jsonl"), _lines(place / "corpus.jsonl")
@@ -152,23 +158,30 @@ def _embedders(place: Path) -> list[str]:
 def _chosen(wanted: Sequence[str], there: dict[str, Any], what: str) -> list[Any]:
     missing = [name for name in wanted if name not in there]
     if missing:
-        raise FileNotFoundError(f"no {what} {', '.join(missing)}; there are {', '.join(there)}.")
+        raise SetProblem(f"no {what} {', '.join(missing)}; there are {', '.join(there)}.")
     return [there[name] for name in wanted]
 
 
 def _lines(path: Path) -> _Texts:
     if not path.is_file():
-        raise FileNotFoundError(f"{path.parent.name}: {path.name} is missing. Write one JSON object a line.")
+        raise SetProblem(f"{path.parent.name}: {path.name} is missing. Write one JSON object a line.")
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        ids = tuple(str(line[next(name for name in _IDS if name in line)]) for line in lines)
-    except (ValueError, TypeError, StopIteration):
-        raise ValueError(
+        ids = tuple(_id(line) for line in lines)
+    except (ValueError, TypeError):
+        raise SetProblem(
             f"{path.parent.name}: {path.name} must hold one JSON object a line, each with an id "
             f"({', '.join(_IDS)}). Repair it."
         ) from None
     texts = tuple(" ".join(filter(None, (str(line.get("title") or ""), _text(line)))) for line in lines)
     return _Texts(ids, texts, tuple(lines))
+
+
+def _id(line: dict[str, Any]) -> str:
+    found = next((line[name] for name in _IDS if name in line), None)
+    if found is None:
+        raise ValueError("a line without an id")
+    return str(found)
 
 
 def _text(line: dict[str, Any]) -> str:
@@ -177,9 +190,9 @@ def _text(line: dict[str, Any]) -> str:
 
 def _opened(path: Path) -> Any:
     try:
-        return np.load(path)
-    except (OSError, ValueError) as problem:
-        raise ValueError(
+        return np.load(io.BytesIO(path.read_bytes()))
+    except (OSError, ValueError, BadZipFile) as problem:
+        raise SetProblem(
             f"{path.parent.name}: {path.name} cannot be read ({problem}). Write it again."
         ) from None
 
@@ -190,7 +203,7 @@ def _vectors(path: Path, n_queries: int, n_corpus: int) -> tuple[FloatArray, Flo
         for name, count in (("queries", n_queries), ("corpus", n_corpus)):
             array = file[name] if name in file.files else np.zeros(0)
             if array.ndim != 2 or len(array) != count:
-                raise ValueError(
+                raise SetProblem(
                     f"{path.parent.name}: `{name}` in {path.name} must have shape ({count}, d), one row a "
                     f"line of {name}.jsonl; got {array.shape}. Embed every line, in the order of the file."
                 )
@@ -198,7 +211,7 @@ def _vectors(path: Path, n_queries: int, n_corpus: int) -> tuple[FloatArray, Flo
     for name, array in found.items():
         lengths = np.linalg.norm(array, axis=1)
         if not (np.isfinite(lengths).all() and lengths.all()):
-            raise ValueError(
+            raise SetProblem(
                 f"{path.parent.name}: `{name}` in {path.name} must be finite and never all zero. Embed again."
             )
     return unit_rows(found["queries"]), unit_rows(found["corpus"])
@@ -210,7 +223,7 @@ def _judgements(
     """Relevant rows of each query, and the queries that occur in the judgements at all."""
     path = next((place / name for name in _QRELS if (place / name).is_file()), None)
     if path is None:
-        raise FileNotFoundError(
+        raise SetProblem(
             f"{place.name}: no judgements. Write qrels/test.tsv or qrels.tsv: query, passage and grade, "
             "separated by tabs, under a header."
         )
@@ -231,12 +244,12 @@ def _judgement(line: str, where: str) -> tuple[str, str, float]:
         query, passage, grade = line.split("\t")
         return query, passage, float(grade)
     except ValueError:
-        raise ValueError(f"{where} must be query, passage and grade between tabs; got {line!r}.") from None
+        raise SetProblem(f"{where} must be query, passage and grade between tabs; got {line!r}.") from None
 
 
 def _row(row_of: dict[str, int], passage: str, name: str) -> int:
     if passage not in row_of:
-        raise ValueError(f"{name}: the judgements name the passage {passage!r}, which the corpus lacks.")
+        raise SetProblem(f"{name}: the judgements name the passage {passage!r}, which the corpus lacks.")
     return row_of[passage]
 
 
@@ -255,7 +268,7 @@ def _lists(path: Path, queries: FloatArray, corpus: FloatArray) -> tuple[IntArra
     with _opened(path) as file:
         rows, cosines = file["idx"][:, :DEPTH], file["cos"][:, :DEPTH]
     if rows.shape != cosines.shape or len(rows) != len(queries) or rows.max(initial=0) >= len(corpus):
-        raise ValueError(
+        raise SetProblem(
             f"{path.parent.name}: {path.name} does not fit the vectors. Delete it to search again."
         )
     return rows.astype(np.intp), cosines.astype(np.float32)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from _data import FloatArray, IntArray, Mask
 
-import rag_confidence
 from evaluation.baselines import Predictor, View
 from evaluation.logistic import fit_chosen
-from rag_confidence import MetricPolicy, MetricsBatch, score_many
+from rag_confidence import MetricPolicy, MetricsBatch, SmallCalibrationWarning, score_many
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
+from rag_confidence.learning.model import ConfidenceModel
+from rag_confidence.learning.prior import Prior
+from rag_confidence.learning.prior_fit import learn_prior
+from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR, LABEL_FREE
+from rag_confidence.learning.table import table_of
 
 Fit = Callable[[IntArray, int], FloatArray]
 """From rows to learn from and a seed to probabilities of all rows, shape (n,)."""
@@ -57,7 +64,7 @@ def profile_kpi(view: View, *, queries: bool, candidates: bool) -> FloatArray:
 def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False) -> MetricsBatch:
     """All rows of a view assessed with a profile of their corpus."""
     sampled = [view.rows.passages[row] for row in view.sample.tolist()] if texts else None
-    profile = rag_confidence.CorpusProfile.fit(
+    profile = CorpusProfile.fit(
         view.rows.corpus[view.sample], view.query_sample if queries else None, texts=sampled
     )
     found = view.rows.found[:, : view.k].tolist()
@@ -81,36 +88,56 @@ def sorted_scores(view: View, sufficient: Mask) -> Fit:
     return learn
 
 
-def model(view: View, sufficient: Mask, *, texts: bool = False) -> Fit:
+def model(view: View, sufficient: Mask, *, prior: Prior | None, texts: bool = False) -> Fit:
     """The package's own model on its own signals."""
     batch = profiled(view, queries=True, candidates=True, texts=texts)
     records = list(batch)
 
     def learn(train: IntArray, seed: int) -> FloatArray:
-        found = rag_confidence.ConfidenceModel.fit(
-            [records[at] for at in train],
-            sufficient[train].astype(int),
-            text_signal="on" if texts else "off",
-            seed=seed,
-        )
+        with warnings.catch_warnings():
+            # Few labels are the point here.
+            warnings.simplefilter("ignore", SmallCalibrationWarning)
+            found = ConfidenceModel.fit(
+                [records[at] for at in train],
+                sufficient[train].astype(int),
+                text_signal="on" if texts else "off",
+                prior=prior,
+                seed=seed,
+            )
         return np.asarray(found.predict(batch))
 
     return learn
 
 
+def signals_of(view: View) -> FloatArray:
+    """What the model reads of each row, shape (n, p), texts included; nan where not assessed."""
+    batch = profiled(view, queries=True, candidates=True, texts=True)
+    return table_of(batch, DEFAULT_PRIOR.names).values
+
+
+def learned_prior(histories: Sequence[tuple[FloatArray, FloatArray]]) -> dict[str, Any]:
+    """A prior from signals and labels of several deployments, as plain values."""
+    return learn_prior(DEFAULT_PRIOR.names, histories, LABEL_FREE).to_dict()
+
+
 def label_free() -> tuple[Predictor, ...]:
-    """Our scores that need no label, those that this version of the package has."""
-    found = (
-        Predictor("seed", "KPI of the seed", seed_kpi),
-        Predictor("plain", "KPI, no profile", plain_kpi),
+    """Our scores that need no label, with the seed's."""
+    return _LABEL_FREE
+
+
+def learned(prior: Mapping[str, Any] | None) -> tuple[Learner, ...]:
+    """The scores that need labels; models start from this prior, or from the shipped one."""
+    start = None if prior is None else Prior.from_dict(prior)
+    return (
+        Learner("sorted", "logistic on sorted scores", sorted_scores),
+        Learner("model", "ConfidenceModel", partial(model, prior=start)),
+        Learner(
+            "model_text",
+            "ConfidenceModel with texts",
+            partial(model, prior=start, texts=True),
+            budget=TEXT_BUDGET,
+        ),
     )
-    return (*found, *_WITH_PROFILE) if hasattr(rag_confidence, "CorpusProfile") else found
-
-
-def learned() -> tuple[Learner, ...]:
-    """The scores that need labels."""
-    baseline = (Learner("sorted", "logistic on sorted scores", sorted_scores),)
-    return (*baseline, *_MODELS) if hasattr(rag_confidence, "ConfidenceModel") else baseline
 
 
 def best_label_free(names: list[str]) -> str:
@@ -118,7 +145,9 @@ def best_label_free(names: list[str]) -> str:
     return next(name for name in ("full", "profile_queries", "profile", "plain") if name in names)
 
 
-_WITH_PROFILE = (
+_LABEL_FREE = (
+    Predictor("seed", "KPI of the seed", seed_kpi),
+    Predictor("plain", "KPI, no profile", plain_kpi),
     Predictor("profile", "KPI, profile", partial(profile_kpi, queries=False, candidates=False)),
     Predictor(
         "profile_queries", "KPI, profile + queries", partial(profile_kpi, queries=True, candidates=False)
@@ -135,8 +164,4 @@ _WITH_PROFILE = (
         partial(profile_kpi, queries=True, candidates=True),
         deeper=True,
     ),
-)
-_MODELS = (
-    Learner("model", "ConfidenceModel", model),
-    Learner("model_text", "ConfidenceModel with texts", partial(model, texts=True), budget=TEXT_BUDGET),
 )

@@ -134,8 +134,8 @@ def _number(value: float) -> float | None:
 def _lead(run: Mapping[str, Any]) -> str:
     text = (
         f"What predicts that the passages of a retrieval hold the evidence? Sets: {', '.join(run['sets'])}. "
-        f"Embedders: {', '.join(run['embedders'])}. k = {', '.join(map(str, run['k']))}. Every number on these "
-        "pages is written by the command below; kinds of negatives are never pooled."
+        f"Embedders: {', '.join(run['embedders'])}. k = {', '.join(map(str, run['k']))}. Every number on "
+        "these pages is written by the command below; kinds of negatives are never pooled."
     )
     warning = " This is a quick run: fewer queries, draws and rounds." if run["quick"] else ""
     return text + warning + "\n\n" + words.AGAIN.format(quick=" --quick" if run["quick"] else "")

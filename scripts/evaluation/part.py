@@ -12,27 +12,30 @@ from _data import FloatArray, Mask
 from evaluation.arrays import packed
 from evaluation.baselines import BASELINES, Predictor, View
 from evaluation.bootstrap import draws, replicates
-from evaluation.budgets import is_possible, learn, learners_at, measure, training_rows
-from evaluation.collection import Collection, read_collection, read_queries
+from evaluation.budgets import Told, is_possible, learn, learners_at, measure, training_rows
+from evaluation.collection import read_collection, read_queries
 from evaluation.metrics import all_of, brier, cross_fitted
-from evaluation.ours import best_label_free, label_free, learned
+from evaluation.ours import Fit, Learner, best_label_free, label_free, learned
 from evaluation.plan import BUDGETS, MAIN_BUDGET, MAIN_K, Effort, Part
-from evaluation.strata import Draw, Rows, enough, evaluated
+from evaluation.samples import view_of
+from evaluation.strata import Draw, enough
 
-_SAMPLE, _QUERIES = 0x5A3, 0x9E5
 _DIGITS = 6
 
 
-def measured(part: Part, effort: Effort) -> dict[str, Any]:
-    """All numbers of a part as plain values; strata with too few rows of a class are only counted."""
+def measured(part: Part, effort: Effort, prior: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All numbers of a part as plain values; strata with too few rows of a class are only counted.
+
+    `prior` is what models start from, as plain values; None for the shipped one.
+    """
     data = read_collection(part.place, part.embedder)
     foreign = [read_queries(place, part.embedder) for place in part.strangers]
     draw = Draw(part.k, effort.limit, effort.seed)
     rows = part.family.rows(data, np.concatenate(foreign) if foreign else data.queries[:0], draw)
-    view, held_out = _view(data, rows, draw, effort)
+    view, held_out = view_of(data, rows, draw, effort)
     free = {one.name: one.of(view) for one in _predictors(view)}
     weights = draws(data.name, rows.n_units, effort.rounds, effort.seed)[rows.unit]
-    told = _Labels(part, effort, view, free)
+    told = _Labels(part, effort, view, free, learned(prior))
     strata: dict[str, Any] = {}
     for name, members in rows.strata.items():
         if enough(rows.sufficient[members]):
@@ -58,46 +61,38 @@ def _predictors(view: View) -> list[Predictor]:
     return [one for one in (*BASELINES, *label_free()) if more or not one.deeper]
 
 
-def _view(data: Collection, rows: Rows, draw: Draw, effort: Effort) -> tuple[View, bool]:
-    """The rows with samples of corpus and queries, and whether the sampled queries are apart from the rows.
-
-    Queries that are not evaluated are sampled where there are enough of them; else the evaluated ones stand
-    in, of which a profile sees the vectors and never the labels.
-    """
-    corpus = np.random.default_rng([_SAMPLE, effort.seed]).permutation(len(rows.corpus))[: effort.sample]
-    apart = np.setdiff1d(np.arange(len(data.queries)), evaluated(data, draw))
-    held_out = len(apart) >= effort.query_sample
-    pool = apart if held_out else evaluated(data, draw)
-    asked = np.random.default_rng([_QUERIES, effort.seed]).permutation(pool)[: effort.query_sample]
-    questions = tuple(data.questions[place] if place >= 0 else "" for place in rows.places.tolist())
-    return View(rows, draw.k, np.sort(corpus), data.queries[np.sort(asked)], questions), held_out
-
-
 class _Labels:
     """The learned scores of a part, fitted when a stratum first asks for them and kept for the next."""
 
-    def __init__(self, part: Part, effort: Effort, view: View, free: Mapping[str, FloatArray]) -> None:
+    def __init__(
+        self,
+        part: Part,
+        effort: Effort,
+        view: View,
+        free: Mapping[str, FloatArray],
+        learners: tuple[Learner, ...],
+    ) -> None:
         self.part, self.effort, self.view, self.free = part, effort, view, free
-        self.sufficient = view.rows.sufficient
-        self.fits: dict[str, Any] = {}
-        self.told: dict[int, Any] = {}
+        self.learners, self.sufficient = learners, view.rows.sufficient
+        self.fits: dict[str, Fit] = {}
+        self.told: dict[int, Told] = {}
 
     def budgets(self) -> list[int]:
         """Numbers of labels that leave enough rows to test on."""
         return [budget for budget in BUDGETS if is_possible(self.sufficient, budget)]
 
-    def at(self, budget: int) -> Any:
+    def at(self, budget: int) -> Told:
         """What every learner says after each draw of so many labels, beside the scores to compare with."""
         if budget not in self.told:
             seeds = range(self.effort.draws)
             chosen = [training_rows(self.sufficient, budget, seed, self.part.place.name) for seed in seeds]
-            here = {one.name: self._fit(one) for one in learners_at(learned(), budget)}
+            here = {one.name: self._fit(one) for one in learners_at(self.learners, budget)}
             named = self.free if budget == MAIN_BUDGET else ("max", best_label_free([*self.free]))
             beside = {name: self.free[name] for name in named}
             self.told[budget] = learn(here, self.sufficient, chosen, beside)
         return self.told[budget]
 
-    def _fit(self, learner: Any) -> Any:
+    def _fit(self, learner: Learner) -> Fit:
         if learner.name not in self.fits:
             self.fits[learner.name] = learner.of(self.view, self.sufficient)
         return self.fits[learner.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import rag_confidence
@@ -72,37 +73,49 @@ class Part:
         return f"{self.place.name} {self.embedder} k{self.k} {self.family.name}"
 
 
-def parts(places: Sequence[Path], embedders: Sequence[str], ks: Sequence[int]) -> Iterator[Part]:
-    """Every part; topic gaps only where there is a set on another subject under the same embedder."""
+def parts(
+    places: Sequence[Path], every: Sequence[Path], embedders: Sequence[str], ks: Sequence[int]
+) -> Iterator[Part]:
+    """The parts of the sets in `places`, those of the main k first.
+
+    Topic gaps need a set on another subject under the same embedder; these are looked for in `every` set, so
+    that the results of a set do not depend on which others are evaluated with it.
+    """
     for k in sorted(ks, key=lambda one: (one != MAIN_K, one)):
         for place in places:
             for embedder in (name for name in embedders if has_embedder(place, name)):
-                others = {other.name: other for other in places if has_embedder(other, embedder)}
+                others = {other.name: other for other in every if has_embedder(other, embedder)}
                 away = tuple(others[name] for name in strangers(place.name, sorted(others)))
                 for family in FAMILIES:
                     if away or family.name != "gap":
                         yield Part(place, embedder, k, family, away)
 
 
-def key(part: Part, effort: Effort) -> str:
-    """Hash of all that the results of a part depend on: code, policy, effort, seed and input files."""
-    digest = hashlib.sha256()
-    for path in _code():
-        digest.update(path.read_bytes())
+def digest_of(place: Path, others: Sequence[Path], embedder: str, effort: Effort) -> str:
+    """Hash of all that numbers about a set depend on: code, policy, effort, seed and input files.
+
+    `others` are sets of which the queries are read.
+    """
+    digest = hashlib.sha256(_code_digest())
     digest.update(MetricPolicy().fingerprint.encode())
     digest.update(repr(sorted(asdict(effort).items())).encode())
-    for path in _inputs(part):
+    for path in _inputs(place, others, embedder):
         stat = path.stat()
         digest.update(f"{path.parent.name}/{path.name} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 
 
-def _code() -> list[Path]:
+@cache
+def _code_digest() -> bytes:
+    """Of the code as it is when first asked: what is edited while a run lasts does not part its results."""
     package = Path(rag_confidence.__file__).parent
     here = [path for path in _HERE.glob("*.py") if path.name not in _PRESENTATION]
-    return sorted(package.rglob("*.py")) + sorted(here) + [_HERE.parent / "_data.py"]
+    digest = hashlib.sha256()
+    for path in [*sorted(package.rglob("*.py")), *sorted(here), _HERE.parent / "_data.py"]:
+        digest.update(path.read_bytes())
+    return digest.digest()
 
 
-def _inputs(part: Part) -> list[Path]:
-    own = [path for path in part.place.rglob("*") if path.suffix in {".npz", ".jsonl", ".tsv", ".json"}]
-    return sorted(own) + [place / f"emb_{part.embedder}.npz" for place in part.strangers]
+def _inputs(place: Path, others: Sequence[Path], embedder: str) -> list[Path]:
+    own = [path for path in place.rglob("*") if path.suffix in {".npz", ".jsonl", ".tsv", ".json"}]
+    return sorted(own) + [other / f"emb_{embedder}.npz" for other in others]

@@ -16,7 +16,7 @@ from evaluation.results import FREE, Cell, Results, differences, mean, measured_
 from evaluation.targets import Target, targets
 
 COLUMNS: Mapping[str, str] = {one.name: one.label for one in METRICS} | {"brier": "Brier"}
-LABELS: Mapping[str, str] = {one.name: one.label for one in (*BASELINES, *label_free(), *learned())}
+LABELS: Mapping[str, str] = {one.name: one.label for one in (*BASELINES, *label_free(), *learned(None))}
 CHANCE = 0.05
 
 

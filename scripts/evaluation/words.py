@@ -25,6 +25,8 @@ METHOD = """\
   queries are ones that are not evaluated where a set has enough of them; else they are drawn from the
   evaluated ones, of which the profile sees the vectors only. Candidates: the cosines of the 20 nearest
   passages.
+- Nothing learned from a set is tested on it, except on rows that were not drawn: ConfidenceModel starts from
+  a prior learned on the other sets.
 - Learned scores: {draws} draws of labels, each class in its share, three of each at least; tested on all
   other rows, at least as many. Logistic regression on sorted scores chooses its ridge by cross-validation
   inside the drawn rows. On near misses and ranking failures the learned scores are those of the natural rows.
@@ -36,7 +38,8 @@ METHOD = """\
   in five folds.
 - Intervals: paired percentile bootstrap over queries, {rounds} rounds ({learned_rounds} for learned scores),
   the same draws for all scores and embedders of a set. They hold the sets fixed: another set may differ by
-  more. p-values of one table are adjusted by Holm's method.
+  more. p-values of one table are adjusted by Holm's method; with this many rounds none can be lower than the
+  number of scores times 2 / {rounds}.
 - Predictors from the literature are implemented without tuning; where they have parameters, the plainest
   choice: the score of the corpus in NQC and SMV is the mean cosine with the sampled passages, A-Ratio
   compares the two halves of the list, entries multiplied element by element and without the diagonal."""
