@@ -69,7 +69,7 @@ def retrieved_pairs(sample: Sample, background: FloatArray, retrieved: Retrieved
 def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
     """The cosine below which no sampled vector can have been retrieved; infinite if nothing was."""
     served = np.fmin.reduce(retrieved.cosines, axis=1, initial=2.0)
-    low = np.where(served > 1.5, np.inf, sample.lowest_copy(np.minimum(served, 1.0)))
+    low = np.where(served > 1.5, np.inf, sample.lowest_copies(np.minimum(served, 1.0)))
     if retrieved.deeper is None:
         return low
     deep: FloatArray = np.fmin.reduce(retrieved.deeper, axis=1, initial=np.inf) - SAME_COSINE
@@ -77,11 +77,13 @@ def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
 
 
 def is_copy(sample: Sample, near: IntArray, passages: FloatArray) -> Mask:
-    """Which of the sampled vectors `near` copy one of the `passages` (k, d) of one query, k at least 1."""
+    """Which of the sampled vectors `near` copy one of the `passages` (k, d) of one query; some of each."""
     passages, lengths = with_lengths(passages)
     products = sample.rows_like(passages).take(near, axis=0) @ passages.T
     excess = np.maximum.reduce(products / lengths, axis=1) - sample.limit
-    if passages.dtype == np.float32 and np.logical_or.reduce(np.abs(excess) <= _ROUNDING):
+    if excess.max() < -_ROUNDING:
+        return np.zeros(len(near), dtype=bool)
+    if passages.dtype == np.float32 and (np.abs(excess) <= _ROUNDING).any():
         return is_copy(sample, near, passages.astype(np.float64))
     return np.asarray(excess >= 0.0)
 

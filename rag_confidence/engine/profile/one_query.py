@@ -25,19 +25,22 @@ def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Bac
     values = cosines[kept]
     n = len(values)
     numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 8
-    mean, spread, q50, q90, q95, q98, highest, tail = (np.array([number]) for number in numbers)
-    counts = np.array([n]), np.array([len(cosines) - n])
-    return Background(mean, spread, q50, q90, q95, q98, highest, tail, *counts, _typicality(query, sample))
+    mean, spread, q50, q90, q95, q98, highest, tail, typicality = np.array(
+        [[*numbers, _typicality(query, sample)]]
+    ).T
+    used, unused = np.array([[n], [len(cosines) - n]])
+    return Background(mean, spread, q50, q90, q95, q98, highest, tail, used, unused, typicality)
 
 
 def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosines: FloatArray) -> IntArray:
     """Rows of the sample that copy a served passage."""
-    real = cosines == cosines
-    if not real.all():
-        passages, cosines = passages[real], cosines[real]
-    if len(passages) == 0:
-        return np.zeros(0, dtype=np.intp)
-    near = np.flatnonzero(background >= sample.lowest_copy(np.minimum.reduce(cosines)))
+    lowest = float(np.minimum.reduce(cosines, initial=1.0))
+    if math.isnan(lowest):
+        real = ~np.isnan(cosines)
+        return _copies(sample, background, passages[real], cosines[real])
+    near = np.flatnonzero(background >= sample.lowest_copy(lowest))
+    if len(near) == 0 or len(passages) == 0:
+        return near[:0]
     return near[is_copy(sample, near, passages)]
 
 
@@ -59,7 +62,7 @@ def _quantile(ascending: FloatArray, place: float, last: int) -> float:
     return float(low + (high - low) * (place - below))
 
 
-def _typicality(query: FloatArray, sample: Sample) -> FloatArray:
+def _typicality(query: FloatArray, sample: Sample) -> float:
     if sample.query_direction is None:
-        return np.array([math.nan])
-    return np.array([min(1.0, max(-1.0, float(query @ sample.query_direction)))])
+        return math.nan
+    return min(1.0, max(-1.0, float(query @ sample.query_direction)))

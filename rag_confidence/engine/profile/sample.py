@@ -61,16 +61,24 @@ class Sample:
         """The vectors in the precision of `passages`."""
         return self.narrow if passages.dtype == np.float32 else self.vectors
 
-    def lowest_copy(self, cosine: FloatArray) -> FloatArray:
+    def lowest_copy(self, cosine: float) -> float:
         """Least cosine to a query that a copy can have of a passage with this `cosine`.
 
         On the sphere a copy is within the angle arccos(limit) of the passage, so its angle to the query is at
         most the sum of both; minus infinity where that sum passes the antipode.
         """
         near = self.limit - _SLACK
-        sine = np.sqrt(np.maximum(1.0 - cosine * cosine, 0.0))
-        low = near * cosine - math.sqrt(1.0 - near * near) * sine - _SLACK
-        return np.asarray(np.where(cosine > -near, low, -np.inf))
+        if cosine <= -near:
+            return -math.inf
+        sine = math.sqrt(max(1.0 - cosine * cosine, 0.0))
+        return near * cosine - math.sqrt(1.0 - near * near) * sine - _SLACK
+
+    def lowest_copies(self, cosines: FloatArray) -> FloatArray:
+        """`lowest_copy` of each of the `cosines`."""
+        near = self.limit - _SLACK
+        sine = np.sqrt(np.maximum(1.0 - cosines * cosines, 0.0))
+        low = near * cosines - math.sqrt(1.0 - near * near) * sine - _SLACK
+        return np.asarray(np.where(cosines > -near, low, -np.inf))
 
 
 def _direction(mean: FloatArray | None) -> FloatArray | None:
@@ -84,6 +92,8 @@ def _direction(mean: FloatArray | None) -> FloatArray | None:
 def with_lengths(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows (..., d) and their lengths (...,); in float64 if float32 could not square them."""
     lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
-    if rows.dtype == np.float32 and not ((lengths > _SHORTEST) & (lengths < _LONGEST)).all():
+    low = np.minimum.reduce(lengths, axis=None, initial=1.0)
+    high = np.maximum.reduce(lengths, axis=None, initial=1.0)
+    if rows.dtype == np.float32 and not (low > _SHORTEST and high < _LONGEST):
         return with_lengths(rows.astype(np.float64))
     return rows, lengths
