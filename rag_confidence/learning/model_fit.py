@@ -15,9 +15,9 @@ from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.conformal.rows import Rows, plain_names, rows_of
 from rag_confidence.errors import SmallCalibrationWarning, warn_caller
 from rag_confidence.learning.crossfit import ModelReport, cross_fitted, fold_of, report_of
-from rag_confidence.learning.prior import Prior
+from rag_confidence.learning.prior import TEXT_SIGNALS, Prior
 from rag_confidence.learning.reading import Metrics
-from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR, TEXT_SIGNALS
+from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR
 from rag_confidence.learning.table import SignalTable, listed, table_of
 from rag_confidence.learning.terms import Term, contributions, fit_terms, probabilities
 

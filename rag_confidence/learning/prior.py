@@ -14,6 +14,8 @@ from rag_confidence._types import FloatArray
 from rag_confidence.learning.logistic import Gaussian
 
 SIGNALS = "signals."
+TEXT_SIGNALS = ("signals.text_best", "signals.text_top3")
+"""Signals that need the words of the query and of the passages."""
 
 
 @dataclass(frozen=True, eq=False)

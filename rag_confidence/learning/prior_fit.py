@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray
 from rag_confidence.learning.logistic import Gaussian, LogisticFit, fit_logistic
-from rag_confidence.learning.prior import Prior
+from rag_confidence.learning.prior import TEXT_SIGNALS, Prior
 from rag_confidence.learning.scaling import standardised
 
 # Each deployment counts as this many rows, however many it has.
@@ -24,7 +24,12 @@ History = tuple[FloatArray, FloatArray]
 
 
 def learn_prior(
-    names: Sequence[str], histories: Sequence[History], direction: Mapping[str, float], *, steps: int = STEPS
+    names: Sequence[str],
+    histories: Sequence[History],
+    direction: Mapping[str, float],
+    *,
+    apart: Sequence[str] = TEXT_SIGNALS,
+    steps: int = STEPS,
 ) -> Prior:
     """The distribution of coefficients over deployments.
 
@@ -37,6 +42,9 @@ def learn_prior(
     direction : mapping of str to float
         Weights of the label-free score on standardised signals; those not named are 0. The mean of the
         prior is a multiple of it.
+    apart : sequence of str
+        Signals that models may do without: the others are learned as if these did not exist, and these
+        beside all others, then held independent of them.
     steps : int
         EM steps.
 
@@ -69,6 +77,17 @@ def learn_prior(
             f"{len(histories)} and {int(np.count_nonzero(toward))} such signals. Label another deployment."
         )
     tasks = [(standardised(values).design, labels) for values, labels in histories]
+    always = np.array([name not in apart for name in names])
+    whole = Prior.of(names, *_learn(tasks, toward, steps))
+    if always.all():
+        return whole
+    kept = [(design[:, always], labels) for design, labels in tasks]
+    first = Prior.of([name for name in names if name not in apart], *_learn(kept, toward[always], steps))
+    return first.beside(whole.only([name for name in names if name in apart])).only(names)
+
+
+def _learn(tasks: Sequence[History], toward: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance along this direction."""
     mean: FloatArray = toward
     covariance: FloatArray = _START * np.eye(len(toward))
     for _ in range(steps):
@@ -78,7 +97,7 @@ def learn_prior(
         pull = precision @ toward
         mean = toward * float((found @ pull).mean() / (toward @ pull))
         covariance = _spread(found - mean, fits)
-    return Prior.of(tuple(names), mean, covariance)
+    return mean, covariance
 
 
 def _fit(task: History, prior: Gaussian) -> LogisticFit:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from refusals import refuse
 
-from rag_confidence.learning.prior import Prior
-from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR, LABEL_FREE, TEXT_SIGNALS
+from rag_confidence.learning.prior import TEXT_SIGNALS, Prior
+from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR, LABEL_FREE
 from rag_confidence.product.record import KEY_NAMES
 
 NAMES = ("signals.a", "signals.b", "signals.c")

@@ -64,3 +64,15 @@ def test_too_little_is_refused() -> None:
     histories = deployments(2, np.eye(3), n=20)
     refuse(ValueError, "two deployments", lambda: learn_prior(NAMES, histories[:1], DIRECTION))
     refuse(ValueError, "0 such signals", lambda: learn_prior(NAMES, histories, {"signals.z": 1.0}))
+
+
+def test_signals_apart_change_nothing_in_the_others() -> None:
+    """A signal that models may do without is independent of the rest, which is learned as if it were not."""
+    histories = deployments(4, 0.1 * np.eye(3), n=100)
+    both = learn_prior(NAMES, histories, DIRECTION, apart=["signals.b"], steps=3)
+    without = [(values[:, [0, 2]], labels) for values, labels in histories]
+    alone = learn_prior(["signals.a", "signals.c"], without, DIRECTION, steps=3)
+    assert both.names == NAMES
+    assert both.only(alone.names).covariance == pytest.approx(alone.covariance, abs=1e-12)
+    assert both.covariance[1].nonzero()[0].tolist() == [1]
+    assert both.covariance[1, 1] == learn_prior(NAMES, histories, DIRECTION, steps=3).covariance[1, 1]
