@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.ours import best_label_free
 from evaluation.plan import MAIN_K
-from evaluation.results import Results, mean, scores_of
+from evaluation.results import Results, difference, mean, scores_of
 from evaluation.tables import label_of
 
 BUDGETS_FILE, STRATA_FILE = "labels.png", "strata.png"
@@ -24,19 +24,20 @@ def draw(results: Results, folder: Path) -> list[str]:
 
 
 def _budgets(results: Results, path: Path) -> list[str]:
-    """AUROC by number of labels, the label-free scores as level lines."""
+    """What scores gain over the maximum cosine by number of labels: differences, since the pairs change."""
     budgets = [b for b in results.budgets() if results.at(k=MAIN_K, stratum="natural", labels=b)]
     if not budgets:
         return []
     figure, axes = _canvas()
     by_budget = {b: results.at(k=MAIN_K, stratum="natural", labels=b) for b in budgets}
-    free = dict.fromkeys(("max", best_label_free(scores_of(by_budget[budgets[0]]))))
-    for name, style in [*((one, "--") for one in free), *((one, "o-") for one in _LEARNED)]:
-        found = [mean(by_budget[b], name, "auroc") for b in budgets]
+    free = best_label_free(scores_of(by_budget[budgets[0]]))
+    for name, style in ((free, "--"), *((one, "o-") for one in _LEARNED)):
+        found = [difference(by_budget[b], name, "max").difference for b in budgets]
         if np.isfinite(found).any():
             axes.plot(range(len(budgets)), found, style, label=label_of(name), markersize=4)
+    axes.axhline(0.0, color="0.5", linewidth=0.8)
     axes.set_xticks(range(len(budgets)), [f"{b}\n({len(by_budget[b])})" for b in budgets])
-    axes.set(xlabel="labels (pairs that have enough rows)", ylabel="mean AUROC")
+    axes.set(xlabel="labels (pairs that have enough rows)", ylabel="mean AUROC minus that of max cosine")
     axes.legend(fontsize=8, frameon=False)
     return [_saved(figure, path)]
 

@@ -46,6 +46,7 @@ def index(results: Results, run: Mapping[str, Any], pictures: Sequence[str]) -> 
         _lead(run),
         "## In one minute",
         "\n".join(_sentences(results, ours)),
+        make.ladder_table(results, "natural").markdown(),
         *(f"![{words.CAPTIONS[name]}](figures/{name})" for name in pictures),
         "## Scores without labels",
         make.scores_table(cells, f"Natural negatives, k = {MAIN_K}").markdown(),

@@ -12,12 +12,18 @@ from evaluation.bootstrap import Interval
 from evaluation.metrics import METRICS
 from evaluation.ours import label_free, learned
 from evaluation.plan import MAIN_BUDGET, MAIN_K
-from evaluation.results import FREE, Cell, Results, differences, mean, measured_by, scores_of
+from evaluation.results import FREE, Cell, Results, difference, differences, mean, measured_by, scores_of
 from evaluation.targets import Target, targets
 
 COLUMNS: Mapping[str, str] = {one.name: one.label for one in METRICS} | {"brier": "Brier"}
 LABELS: Mapping[str, str] = {one.name: one.label for one in (*BASELINES, *label_free(), *learned(None))}
-CHANCE = 0.05
+_LADDER = (
+    ("the retrieved vectors", "max"),
+    ("the retrieved vectors", "plain"),
+    ("a sample of the corpus", "profile"),
+    ("unlabelled queries", "profile_queries"),
+    ("the cosines of a deeper list", "full"),
+)
 
 
 def label_of(score: str) -> str:
@@ -34,6 +40,33 @@ def scores_table(cells: Sequence[Cell], title: str, note: str = "") -> Table:
     ]
     header = ["score", *COLUMNS.values(), "AUROC minus max cosine", "p (Holm)"]
     return Table(title, note or _over(cells), header, _shown(rows))
+
+
+def ladder_table(results: Results, stratum: str) -> Table:
+    """What each further thing that a deployment can give is worth."""
+    free = results.at(k=MAIN_K, stratum=stratum)
+    steps = [(have, free, score) for have, score in _LADDER]
+    steps += [
+        (f"{budget} labels", results.at(k=MAIN_K, stratum=stratum, labels=budget), "model")
+        for budget in results.budgets()
+    ]
+    texts = results.at(k=MAIN_K, stratum=stratum, labels=MAIN_BUDGET)
+    steps.append((f"{MAIN_BUDGET} labels and the texts", texts, "model_text"))
+    rows = []
+    for have, cells, score in steps:
+        there = measured_by(cells, score)
+        if there:
+            apart = difference(there, score, "max")
+            rows.append(
+                [have, label_of(score), len(there), mean(there, score, "auroc"), interval_text(apart)]
+            )
+    return Table(
+        "What to use with what you have",
+        "Each line has all of the lines above it too. Mean AUROC over pairs; the last column compares with "
+        "the best cosine on the same rows, with a paired 95 % interval.",
+        ["you have", "use", "pairs", "AUROC", "minus max cosine"],
+        _shown(rows),
+    )
 
 
 def against_sorted(results: Results, k: int, stratum: str) -> Table | None:

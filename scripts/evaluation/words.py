@@ -13,7 +13,7 @@ STRATA: Mapping[str, str] = {
     "topic gap": "Queries of sets on other subjects, on this corpus.",
 }
 CAPTIONS: Mapping[str, str] = {
-    "labels.png": "Mean AUROC by number of labels",
+    "labels.png": "What scores gain over the best cosine by number of labels",
     "strata.png": "Mean AUROC by the kind of negatives",
 }
 AGAIN = """```sh
