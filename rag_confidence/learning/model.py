@@ -19,6 +19,7 @@ from rag_confidence.learning import terms as line
 from rag_confidence.learning.crossfit import ModelReport
 from rag_confidence.learning.model_file import KIND, payload_of, read_payload
 from rag_confidence.learning.model_fit import Fitted, fit_model
+from rag_confidence.learning.model_page import model_page
 from rag_confidence.learning.prior import Prior
 from rag_confidence.learning.reading import Metrics
 from rag_confidence.learning.table import check_same_making, stacked, table_of
@@ -29,7 +30,7 @@ Names: TypeAlias = Sequence[Hashable] | ArrayLike
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceModel:
-    """A learned P(sufficient): a logistic line on named signals, made by `fit`.
+    """A learned P(sufficient): a logistic line on named signals, made by `fit`; print it to read it.
 
     Hand it to ``score(..., model=model)``. A gate on its predictions must be calibrated on other rows:
     ``fit_conformal_gate(..., provenance=model.provenance, disjoint_from=[model])`` refuses its own.
@@ -116,6 +117,15 @@ class ConfidenceModel:
         References
         ----------
         R. Raina, A. Y. Ng and D. Koller (2006), Constructing informative priors using transfer learning.
+
+        Examples
+        --------
+        >>> from rag_confidence import score_many
+        >>> rng, labels = np.random.default_rng(0), np.arange(60) % 2
+        >>> queries, passages = rng.normal(size=(60, 16)), rng.normal(size=(60, 8, 16))
+        >>> passages[:, 0] += labels[:, None] * queries
+        >>> ConfidenceModel.fit(score_many(queries, passages), labels).report.auroc > 0.9
+        True
         """
         found = fit_model(
             metrics,
@@ -137,6 +147,9 @@ class ConfidenceModel:
             f"ConfidenceModel({len(self.terms)} signals, {self.report.n0} insufficient and {self.report.n1} "
             f"sufficient rows, fingerprint={self.fingerprint!r})"
         )
+
+    def __str__(self) -> str:
+        return model_page(self.intercept, self.terms, self.unused, self.report)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -105,7 +105,11 @@ def contributions(intercept: float, terms: Sequence[Term], values: FloatArray) -
 
 def probabilities(parts: FloatArray) -> FloatArray:
     """P(sufficient) (n,) of rows of contributions."""
-    return np.array([_probability(_total(row)) for row in parts.tolist()], dtype=np.float64)
+    logit = np.zeros(len(parts))
+    for part in parts.T:
+        logit += part
+    # The exponential of NumPy may differ from that of Python in its last bit.
+    return np.array([_probability(value) for value in logit.tolist()], dtype=np.float64)
 
 
 def predict_terms(
