@@ -26,6 +26,7 @@ from rag_confidence.conformal.risk.fitted import RiskGate
 from rag_confidence.conformal.rows import HistorySplit, split_history
 from rag_confidence.conformal.separation import auroc
 from rag_confidence.engine.distances import bottleneck_distance, wasserstein_distance
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.report import EngineReport
 from rag_confidence.errors import (
     ArtefactError,
@@ -36,6 +37,9 @@ from rag_confidence.errors import (
     SmallCalibrationWarning,
     WeakSeparationWarning,
 )
+from rag_confidence.learning.diagnose import diagnose
+from rag_confidence.learning.diagnosis import Diagnosis
+from rag_confidence.learning.model import ConfidenceModel
 from rag_confidence.product.batch import MetricsBatch
 from rag_confidence.product.constants import DriverValues
 from rag_confidence.product.metrics import RagConfidenceMetrics
@@ -49,9 +53,12 @@ __all__ = [
     "CalibrationMismatch",
     "CalibrationPlan",
     "CalibrationRefused",
+    "ConfidenceModel",
     "ConformalGate",
+    "CorpusProfile",
     "Decision",
     "DemoReport",
+    "Diagnosis",
     "DriftMonitor",
     "DriftState",
     "DriverValues",
@@ -91,6 +98,7 @@ __all__ = [
     "bottleneck_distance",
     "conformal_quantile",
     "conformal_rank",
+    "diagnose",
     "evaluate_conformal_gate",
     "find_lexical_traps",
     "fit_bonferroni_checks",

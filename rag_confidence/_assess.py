@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +11,23 @@ import numpy as np
 from rag_confidence._inputs import Batch, Block
 from rag_confidence._options import check_contradiction, check_fraction_result, ranked_candidates
 from rag_confidence._settings import Asked, Settings
-from rag_confidence._types import FloatArray, IntArray
+from rag_confidence._types import FloatArray, IntArray, Mask
+from rag_confidence.engine.contrast import against_background
 from rag_confidence.engine.evidence import LoopEvidence, loop_evidence, seed_loop_evidence, with_loops
-from rag_confidence.engine.lockstep import block_geometry, head_tail_gap, spread
+from rag_confidence.engine.lockstep import block_geometry, spread_signals
 from rag_confidence.engine.measure import measure
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
+from rag_confidence.engine.profile.words import text_match
 from rag_confidence.engine.relevance import distinct, unit_rows
 from rag_confidence.engine.seed import seed_signals
 from rag_confidence.engine.signals import N_LEADERS, SHAPE_LIMIT, Measured, Signals, scatter
 from rag_confidence.engine.stability import probe_directions
 from rag_confidence.engine.tree import on_tree
-from rag_confidence.product.assemble import Call
+from rag_confidence.product.assemble import Call, signal_columns
 from rag_confidence.product.batch import Context, MetricsBatch
 from rag_confidence.product.drivers import Drivers, default_drivers
 from rag_confidence.product.gating import Gated
+from rag_confidence.product.profiled import profiled_drivers
 from rag_confidence.product.seed import seed_drivers
 from rag_confidence.product.verdict import (
     Situation,
@@ -40,24 +45,28 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     measured = measure_batch(batch, asked, settings, notes)
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
+    assessed = ~(batch.no_passages | batch.degenerate_query)
+    columns = signal_columns(measured.signals, drivers, contradiction)
+    p_sufficient = _probabilities(drivers.kpi, columns, assessed, settings)
+    scores = p_sufficient if settings.score_used == "model" else drivers.kpi
     situation = Situation(
         batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"]
     )
     return MetricsBatch(
         signals=measured.signals,
         drivers=drivers,
-        codes=decide(drivers, situation, settings.policy),
-        risks=primary_risks(drivers, settings.policy),
+        codes=decide(drivers, situation, settings.policy_read),
+        risks=primary_risks(drivers, settings.policy_read),
         leaders=measured.leaders,
         leader_cosines=measured.leader_cosines,
         call=call_of(settings),
-        gated=_gated(drivers.kpi, batch, asked, settings),
+        gated=_gated(scores, assessed, asked, settings),
         context=Context(
             k_requested=asked.k_requested,
             k_returned=batch.k_returned,
             n_dropped=batch.n_dropped,
             contradiction=contradiction,
-            p_sufficient=_calibrated(drivers.kpi, batch, settings),
+            p_sufficient=p_sufficient,
             warnings=dict(notes),
             questions=asked.questions,
             texts=asked.texts,
@@ -103,7 +112,7 @@ def _measured_block(block: Block, asked: Asked, settings: Settings, notes: Notes
         for at, row in enumerate(block.rows.tolist())
         if every or row in asked.parents or row in asked.candidates
     ]
-    if not rows:
+    if not rows and settings.profile is None:
         return measured
     signals = measured.signals.with_values({})
     for at, row in rows:
@@ -115,7 +124,45 @@ def _measured_block(block: Block, asked: Asked, settings: Settings, notes: Notes
         found = _loops(single, settings)
         notes[row] += [found.note] if found.note else []
         scatter(signals, [at], with_loops(refined, found))
+    if settings.profile is not None:
+        signals = _profiled(signals, block, asked, settings.profile, settings.embedder)
+        for at, row in enumerate(block.rows.tolist()):
+            match = text_signals(asked, row, settings.profile)
+            if match:
+                scatter(signals, [at], signals.take([at]).with_values(match))
     return replace(measured, signals=signals)
+
+
+def text_signals(asked: Asked, row: int, profile: CorpusProfile) -> dict[str, float]:
+    """Shares of the question's rare words in its passages; nothing without both texts or without counts."""
+    question, texts = asked.questions.get(row), asked.texts.get(row)
+    if question is None or texts is None or profile.document_frequencies is None:
+        return {}
+    return text_match(profile, question, texts)
+
+
+def _profiled(
+    signals: Signals, block: Block, asked: Asked, profile: CorpusProfile, embedder: str | None
+) -> Signals:
+    """The signals of a block with those that need a profile."""
+    profile.check(block.queries, block.passages, embedder)
+    found = against_background(
+        signals, block.queries, block.passages, profile=profile, deeper=deeper_cosines(block, asked)
+    )
+    return signals.with_values(found)
+
+
+def deeper_cosines(block: Block, asked: Asked) -> FloatArray | None:
+    """Cosines (Q, D) of what was retrieved beyond the served passages, nan-padded; None if none is known."""
+    k, named = block.passages.shape[1], asked.candidates
+    rest = {at: named[row][k:] for at, row in enumerate(block.rows.tolist()) if row in named}
+    width = max(map(len, rest.values()), default=0)
+    if width == 0:
+        return None
+    deeper = np.full((len(block.rows), width), np.nan)
+    for at, cosines in rest.items():
+        deeper[at, : len(cosines)] = cosines
+    return deeper
 
 
 def _refined(
@@ -146,13 +193,17 @@ def _with_candidates(signals: Signals, single: Block, name: str, candidates: Flo
     """Spread signals of the whole retrieved list instead of the served part."""
     served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
     ranked = ranked_candidates(name, candidates, served)[None]
-    return signals.with_values({"std_top10_cosine": spread(ranked), "head_tail_gap": head_tail_gap(ranked)})
+    return signals.with_values(spread_signals(ranked))
 
 
 def _drivers(signals: Signals, settings: Settings) -> Drivers:
     grounded = settings.embedding_backend != "lexical"
     if settings.policy.definitions == "seed":
         return seed_drivers(signals, settings.policy, grounded=grounded)
+    if settings.profile is not None:
+        return profiled_drivers(
+            signals, settings.policy, units=settings.profile.contrast_units, grounded=grounded
+        )
     return default_drivers(signals, settings.policy, grounded=grounded)
 
 
@@ -180,28 +231,40 @@ def _kept_texts(batch: Batch, asked: Asked, row: int) -> list[str]:
 
 def call_of(settings: Settings) -> Call:
     """What the records of a call repeat of its settings."""
-    fingerprint = None if settings.gate is None else settings.gate.fingerprint
-    return Call(settings.policy, settings.embedding_backend, settings.embedder, fingerprint)
+    return Call(
+        policy=settings.policy_read,
+        policy_fingerprint=settings.policy.fingerprint,
+        backend=settings.embedding_backend,
+        embedder=settings.embedder,
+        gate_fingerprint=None if settings.gate is None else settings.gate.fingerprint,
+        profile_fingerprint=None if settings.profile is None else settings.profile.fingerprint,
+        model=settings.model,
+        score_used=settings.score_used,
+    )
 
 
-def _gated(kpi: FloatArray, batch: Batch, asked: Asked, settings: Settings) -> Gated | None:
-    """Decisions of the gate on every KPI that rests on passages."""
+def _gated(scores: FloatArray, assessed: Mask, asked: Asked, settings: Settings) -> Gated | None:
+    """Decisions of the gate on every score that rests on passages."""
     if settings.gate is None:
         return None
-    rows = np.flatnonzero(~(batch.no_passages | batch.degenerate_query))
-    places = np.full(len(batch), -1)
+    rows = np.flatnonzero(assessed)
+    places = np.full(len(assessed), -1)
     places[rows] = np.arange(len(rows))
     groups = None if asked.groups is None else [asked.groups[row] for row in rows.tolist()]
-    return Gated(settings.gate.predict(kpi[rows], groups), places)
+    return Gated(settings.gate.predict(scores[rows], groups), places)
 
 
-def _calibrated(kpi: FloatArray, batch: Batch, settings: Settings) -> FloatArray:
-    """What the calibrator makes of each KPI that rests on passages; nan elsewhere."""
-    found = np.full(len(batch), np.nan)
-    if settings.calibrator is None:
-        return found
-    for row in np.flatnonzero(~(batch.no_passages | batch.degenerate_query)).tolist():
-        found[row] = probability(float(kpi[row]), settings)
+def _probabilities(
+    kpi: FloatArray, columns: Mapping[str, FloatArray], assessed: Mask, settings: Settings
+) -> FloatArray:
+    """What the calibrator or the model says of each retrieval with passages; nan elsewhere."""
+    found = np.full(len(assessed), np.nan)
+    if settings.model is not None:
+        of_those = {name: column[assessed] for name, column in columns.items()}
+        found[assessed] = settings.model.predict_columns(of_those)
+    if settings.calibrator is not None:
+        for row in np.flatnonzero(assessed).tolist():
+            found[row] = probability(float(kpi[row]), settings)
     return found
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
-from rag_confidence._assess import Notes, assess, call_of, note_counts, probability
-from rag_confidence._inputs import Batch
+from rag_confidence._assess import Notes, assess, call_of, note_counts, probability, text_signals
+from rag_confidence._inputs import Batch, Block
 from rag_confidence._predictions import GatePrediction
 from rag_confidence._settings import Asked, Settings
+from rag_confidence.engine.contrast import against_background
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.single import LONGEST, measure_list
 from rag_confidence.engine.stability import probe_directions
-from rag_confidence.product.assemble import Row, build_record
-from rag_confidence.product.drivers import default_drivers_of_one
+from rag_confidence.product.assemble import Row, build_record, signal_values
+from rag_confidence.product.drivers import DriversOfOne, default_drivers_of_one
 from rag_confidence.product.metrics import RagConfidenceMetrics, supported
+from rag_confidence.product.profiled import profiled_drivers_of_one
 from rag_confidence.product.verdict import decide_one, primary_risk_one
 
 
@@ -22,15 +26,21 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
     """`assess` for a batch of one, without arrays where the retrieval is a plain short list."""
     if not _is_plain(batch, asked, settings):
         return assess(batch, asked, settings)[0]
-    policy, block = settings.policy, batch.blocks[0]
+    policy, block = settings.policy_read, batch.blocks[0]
     directions = probe_directions(block.queries.shape[1], settings.seed) if settings.perturb else None
     measured = measure_list(
         block.queries, block.passages, duplicate_cosine=settings.duplicate_cosine, directions=directions
     )
-    grounded = settings.embedding_backend != "lexical"
-    drivers = default_drivers_of_one(measured.signals, policy, grounded=grounded)
+    if settings.profile is not None:
+        measured.signals.update(_against(settings.profile, measured.signals, block, settings.embedder))
+        measured.signals.update(text_signals(asked, 0, settings.profile))
+    drivers = _drivers(measured.signals, settings)
     notes: Notes = defaultdict(list)
     note_counts(batch, asked, settings, notes)
+    predicted = None
+    if settings.model is not None:
+        predicted = settings.model.predict_one(signal_values(measured.signals, drivers.values, np.nan))
+    probable = probability(drivers.kpi, settings) if predicted is None else predicted.p_sufficient
     row = Row(
         measured=measured.signals,
         values=drivers.values,
@@ -42,9 +52,10 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
         k_returned=block.passages.shape[1],
         n_dropped=0,
         contradiction=np.nan,
-        p_sufficient=probability(drivers.kpi, settings),
+        p_sufficient=probable,
         warnings=notes[0],
-        gated=_gated(drivers.kpi, asked, settings),
+        gated=_gated(probable if settings.score_used == "model" else drivers.kpi, asked, settings),
+        predicted=predicted,
     )
     record = build_record(row, call_of(settings))
     return RagConfidenceMetrics(
@@ -52,10 +63,28 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
     )
 
 
-def _gated(kpi: float, asked: Asked, settings: Settings) -> GatePrediction | None:
+def _against(
+    profile: CorpusProfile, measured: Mapping[str, float], block: Block, embedder: str | None
+) -> dict[str, float]:
+    """The signals that need a profile."""
+    profile.check(block.queries, block.passages, embedder)
+    found = against_background(measured, block.queries, block.passages, profile=profile)
+    return {name: float(column[0]) for name, column in found.items()}
+
+
+def _drivers(measured: Mapping[str, float], settings: Settings) -> DriversOfOne:
+    grounded = settings.embedding_backend != "lexical"
+    if settings.profile is not None:
+        return profiled_drivers_of_one(
+            measured, settings.policy, units=settings.profile.contrast_units, grounded=grounded
+        )
+    return default_drivers_of_one(measured, settings.policy, grounded=grounded)
+
+
+def _gated(score: float, asked: Asked, settings: Settings) -> GatePrediction | None:
     if settings.gate is None:
         return None
-    return settings.gate.predict_one(kpi, None if asked.groups is None else asked.groups[0])
+    return settings.gate.predict_one(score, None if asked.groups is None else asked.groups[0])
 
 
 def _is_plain(batch: Batch, asked: Asked, settings: Settings) -> bool:

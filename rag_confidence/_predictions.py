@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, overload
@@ -95,6 +95,43 @@ class Gate(Protocol):
 
     def predict(self, scores: ArrayLike, groups: Sequence[GroupName] | None = None) -> GatePredictions:
         """The decisions on many scores."""
+
+
+@dataclass(frozen=True)
+class ModelPrediction:
+    """What a learned model makes of one retrieval, and why.
+
+    Attributes
+    ----------
+    p_sufficient : float
+        In [0, 1], to twelve decimals.
+    contributions : mapping of str to float
+        What each signal adds to the log-odds; with the entry "intercept" they sum to it.
+    out_of_range : tuple of str
+        Signals outside the range that the model was trained on.
+    """
+
+    p_sufficient: float
+    contributions: Mapping[str, float]
+    out_of_range: tuple[str, ...]
+
+
+class Model(Protocol):
+    """What `score(model=...)` needs of a learned model."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that it is."""
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the signals were made that it was trained on; `model` is its own fingerprint."""
+
+    def predict_columns(self, columns: Mapping[str, FloatArray]) -> FloatArray:
+        """P(sufficient), shape (Q,), from columns named as in the record; nan where not assessed."""
+
+    def predict_one(self, signals: Mapping[str, float | None]) -> ModelPrediction:
+        """The prediction for one retrieval, equal to that of `predict_columns`."""
 
 
 def decide(keeps_0: bool, keeps_1: bool, on_conflict: OnConflict) -> Decision:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,9 @@ from rag_confidence._options import (
     check_texts,
     entries_of,
 )
-from rag_confidence._predictions import Gate
+from rag_confidence._predictions import Gate, Model
 from rag_confidence._types import Backend, FloatArray, IntArray, InvalidRows, LoopTest, Provenance
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.errors import CalibrationMismatch
 from rag_confidence.product.policy import DEFAULT_POLICY, MetricPolicy
@@ -38,6 +39,8 @@ class Settings:
     calibrator: Callable[[float], float] | None = None
     perturb: bool = True
     contradiction: Callable[[list[str]], Any] | None = None
+    profile: CorpusProfile | None = None
+    model: Model | None = None
     gate: Gate | None = None
     embedder: str | None = None
     embedding_backend: Backend = "precomputed"
@@ -59,10 +62,41 @@ class Settings:
         object.__setattr__(self, "duplicate_cosine", limit)
         object.__setattr__(self, "perturb", check_flag("perturb", self.perturb))
         object.__setattr__(self, "seed", check_integer("seed", self.seed, 0))
+        if self.profile is not None:
+            self._adopt(self.profile)
         if self.calibrator is not None:
             _check_calibrator(self.calibrator, self.provenance)
+        if self.model is not None:
+            self._check_model(self.model)
         if self.gate is not None:
-            _check_gate(self.gate, self.provenance)
+            _check_gate(self.gate, self.provenance, self.model)
+
+    def _adopt(self, profile: Any) -> None:
+        """Refuse what is no profile for this call; the embedder is that of the profile unless it is named."""
+        if not isinstance(profile, CorpusProfile):
+            raise TypeError(
+                f"`profile` must be a CorpusProfile; got {type(profile).__name__}. Use CorpusProfile.fit."
+            )
+        if self.policy.definitions == "seed":
+            raise ValueError(
+                "`profile` must be left out with MetricPolicy.seed(); got one. The seed's formulas know no "
+                "corpus: use the default policy."
+            )
+        if self.embedder is None:
+            object.__setattr__(self, "embedder", profile.embedder)
+
+    def _check_model(self, model: Any) -> None:
+        if self.calibrator is not None:
+            raise ValueError(
+                "`calibrator` must be left out with a `model`; got both. Each gives p_sufficient: pass one."
+            )
+        if isinstance(model, type) or not hasattr(model, "predict_columns"):
+            raise TypeError(
+                f"`model` must be a fitted ConfidenceModel; got {type(model).__name__}. "
+                "Use ConfidenceModel.fit."
+            )
+        if model.provenance is not None:
+            _check_provenance("model", replace(model.provenance, model=None), self.provenance)
 
     def check_group(self, group: Any) -> None:
         """Refuse a group that no gate would read."""
@@ -72,7 +106,19 @@ class Settings:
     @property
     def provenance(self) -> Provenance:
         """How the KPIs of this call are made."""
-        return Provenance.of_kpi(self.policy.fingerprint, self.embedder, self.embedding_backend)
+        profile = None if self.profile is None else self.profile.fingerprint
+        return Provenance.of_kpi(self.policy.fingerprint, self.embedder, self.embedding_backend, profile)
+
+    @property
+    def policy_read(self) -> MetricPolicy:
+        """The policy with the weights and floors that count in this call."""
+        return self.policy if self.profile is None else self.policy.profiled
+
+    @property
+    def score_used(self) -> Literal["kpi", "model"]:
+        """What the gate sees: the probability of the model that its provenance names, else the KPI."""
+        made = None if self.gate is None else self.gate.provenance
+        return "kpi" if made is None or made.model is None else "model"
 
 
 def _check_calibrator(calibrator: Any, provenance: Provenance) -> None:
@@ -82,14 +128,16 @@ def _check_calibrator(calibrator: Any, provenance: Provenance) -> None:
     _check_range("calibrator", getattr(getattr(calibrator, "rows", None), "score_range", None))
 
 
-def _check_gate(gate: Gate, provenance: Provenance) -> None:
+def _check_gate(gate: Gate, provenance: Provenance, model: Model | None) -> None:
     """Refuse what is no gate, and a gate for scores that were made in another way."""
     if isinstance(gate, type) or not hasattr(gate, "predict_one") or not hasattr(gate, "score_range"):
         raise TypeError(
             f"`gate` must be a fitted gate; got {type(gate).__name__}. Pass what fit_conformal_gate returned."
         )
     _check_range("gate", gate.score_range)
-    _check_provenance("gate", gate.provenance, provenance)
+    made = gate.provenance
+    seen = replace(provenance, model=model.fingerprint) if made and made.model and model else provenance
+    _check_provenance("gate", made, seen)
 
 
 def _check_range(name: str, fitted: tuple[float, float] | None) -> None:

@@ -85,10 +85,12 @@ class Provenance:
     embedder: str | None = None
 
     @classmethod
-    def of_kpi(cls, policy: str, embedder: str | None, backend: Backend) -> Provenance:
-        """Of a KPI made under a policy, from the vectors of an embedder."""
+    def of_kpi(
+        cls, policy: str, embedder: str | None, backend: Backend, profile: str | None = None
+    ) -> Provenance:
+        """Of a KPI made under a policy, from the vectors of an embedder, against a corpus profile."""
         name = f"lexical:{embedder or ''}" if backend == "lexical" else embedder
-        return cls(policy=policy, embedder=name)
+        return cls(policy=policy, profile=profile, embedder=name)
 
     def to_dict(self) -> dict[str, str | None]:
         """The four entries as plain values."""

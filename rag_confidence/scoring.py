@@ -11,9 +11,10 @@ from rag_confidence._assess import assess
 from rag_confidence._assess_one import assess_one
 from rag_confidence._history import GroupName
 from rag_confidence._inputs import check_retrieval, check_retrievals
-from rag_confidence._predictions import Gate
+from rag_confidence._predictions import Gate, Model
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import Backend, IntArray, InvalidRows, LoopTest
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.relevance import DUPLICATE_COSINE
 from rag_confidence.product.batch import MetricsBatch
 from rag_confidence.product.metrics import RagConfidenceMetrics
@@ -32,6 +33,8 @@ def score(
     calibrator: Calibrator | None = None,
     perturb: bool = True,
     *,
+    profile: CorpusProfile | None = None,
+    model: Model | None = None,
     gate: Gate | None = None,
     group: GroupName | None = None,
     candidates: ArrayLike | None = None,
@@ -67,8 +70,15 @@ def score(
         Maps the KPI in [0, 1] to a probability, reported as `p_sufficient`; never changes the KPI.
     perturb : bool
         Whether to sample the movement under small rotations of the query. Evidence only.
+    profile : CorpusProfile, optional
+        What cosines look like in this corpus when nothing is special. With it the KPI and its drivers are
+        measured against that background instead of against constants.
+    model : ConfidenceModel, optional
+        Learned from labels; its probability is reported as `p_sufficient`, with what each signal adds to
+        it. Never changes the KPI.
     gate : ConformalGate or RiskGate, optional
-        Takes the final decision on the KPI, with a guarantee. ACCEPT gives ANSWER (ESCALATE if the policy
+        Takes the final decision, with a guarantee: on the KPI, or on what `model` says when it was fitted on
+        that model's output. ACCEPT gives ANSWER (ESCALATE if the policy
         saw a conflict), ABSTAIN gives REVIEW (ESCALATE likewise), REJECT gives ABSTAIN. Without a score
         there is no decision, and the verdict is ABSTAIN.
     group : str or int, optional
@@ -105,7 +115,8 @@ def score(
     TypeError, ValueError
         For input that has no defined result, naming the argument.
     CalibrationMismatch
-        For a gate that was fitted on scores made under another policy or embedder, or on percentages.
+        For a gate or a model that was fitted under another policy, profile or embedder, for a gate fitted on
+        percentages, and for vectors that are not of the profile's embedder.
 
     Notes
     -----
@@ -122,6 +133,8 @@ def score(
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,
+        profile=profile,
+        model=model,
         gate=gate,
         embedder=embedder,
         embedding_backend=embedding_backend,
@@ -145,6 +158,8 @@ def score_many(
     calibrator: Calibrator | None = None,
     perturb: bool = True,
     *,
+    profile: CorpusProfile | None = None,
+    model: Model | None = None,
     gate: Gate | None = None,
     group: GroupName | Sequence[GroupName] | None = None,
     candidates: ArrayLike | Sequence[ArrayLike | None] | None = None,
@@ -192,6 +207,8 @@ def score_many(
         calibrator=calibrator,
         perturb=perturb,
         contradiction=contradiction,
+        profile=profile,
+        model=model,
         gate=gate,
         embedder=embedder,
         embedding_backend=embedding_backend,

@@ -9,6 +9,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.engine import sheaf, stability
+from rag_confidence.engine.coherence import coherence
 from rag_confidence.engine.joint import joint_deaths, summarise
 from rag_confidence.engine.relevance import (
     EXACT_DUPLICATE,
@@ -143,8 +144,8 @@ def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int) -> Signals
             "max_cosine": cosines[:, 0],
             "mean_top3_cosine": _mean(cosines[:, :3]),
             "top_gap": cosines[:, 0] - cosines[:, 1] if n > 1 else np.nan,
-            "std_top10_cosine": spread(cosines),
-            "head_tail_gap": head_tail_gap(cosines),
+            **spread_signals(cosines),
+            **coherence(cosines, gram),
             "second_bar": bars.second_bar,
             "persistence_margin": bars.margin,
             "dominance": bars.dominance,
@@ -163,11 +164,20 @@ def shape_signals(geometry: Geometry, move: FloatArray, n_shape: int) -> Signals
     )
 
 
-def spread(cosines: FloatArray) -> FloatArray | float:
-    """Standard deviation of the ten best of descending `cosines` (Q, n); nan for n = 1."""
+def spread_signals(cosines: FloatArray) -> dict[str, FloatArray | float]:
+    """Signals of the descending `cosines` (Q, n) alone: of the served list, or of the whole retrieved one."""
+    return {
+        "std_top10_cosine": spread(cosines, 10),
+        "std_top20_cosine": spread(cosines, 20),
+        "head_tail_gap": head_tail_gap(cosines),
+    }
+
+
+def spread(cosines: FloatArray, most: int) -> FloatArray | float:
+    """Standard deviation of the `most` best of descending `cosines` (Q, n); nan for n = 1."""
     if cosines.shape[1] == 1:
         return np.nan
-    best = cosines[:, :10]
+    best = cosines[:, :most]
     apart = best - _mean(best)[:, None]
     return np.sqrt(_mean(apart * apart))
 

@@ -24,7 +24,25 @@ SIGNAL_NAMES = (
     "mean_top3_cosine",
     "top_gap",
     "std_top10_cosine",
+    "std_top20_cosine",
     "head_tail_gap",
+    "head_coherence",
+    "tail_coherence",
+    "companionship",
+    "best_pair",
+    "best_nearest",
+    "best_partial",
+    "contrast",
+    "saturated_contrast",
+    "best_excess",
+    "head_excess",
+    "level_excess",
+    "background_mean",
+    "background_std",
+    "background_tail",
+    "typicality",
+    "text_best",
+    "text_top3",
     "second_bar",
     "persistence_margin",
     "dominance",
@@ -57,7 +75,14 @@ class Signals:
 
     - ``max_cosine``, ``mean_top3_cosine``: in [-1, 1], of the distinct passages;
     - ``top_gap``: best cosine minus the second; ``std_top10_cosine``: standard deviation of the ten best;
-      ``head_tail_gap``: mean of ranks 1 to 3 minus mean of ranks 11 to 20;
+      ``std_top20_cosine``: of the twenty best; ``head_tail_gap``: mean of ranks 1 to 3 minus mean of ranks
+      11 to 20;
+    - ``head_coherence``, ``tail_coherence``, ``companionship``, ``best_pair``, ``best_nearest``,
+      ``best_partial``: see `coherence`;
+    - ``contrast``, ``saturated_contrast``, ``best_excess``, ``head_excess``, ``level_excess``,
+      ``background_mean``, ``background_std``, ``background_tail``, ``typicality``: against a corpus profile,
+      see `contrast`;
+    - ``text_best``, ``text_top3``: share of the question's rare words in the passages, see `profile.words`;
     - ``second_bar``, ``persistence_margin``, ``dominance``, ``fragmentation``, ``n_components``: see
       `Barcode`;
     - ``concentration``: 1 minus the normalised entropy of the positive cosines;

@@ -16,6 +16,7 @@ import numpy as np
 from rag_confidence._types import FloatArray
 from rag_confidence.engine import stability
 from rag_confidence.engine.barcode import ZERO_LENGTH, joint_edges, merge
+from rag_confidence.engine.coherence import HEAD, LISTED, coherence_of_list
 from rag_confidence.engine.relevance import EXACT_DUPLICATE, gram_of_stack, stack
 from rag_confidence.engine.sheaf import algebraic_connectivity
 from rag_confidence.engine.signals import N_LEADERS, SIGNAL_NAMES, Measured, Signals
@@ -104,6 +105,8 @@ def _shape(values: list[float], gram: FloatArray) -> dict[str, float]:
     found["conditioned_energy"] = max(found["dirichlet_energy"] - along_query, 0.0)
     found["top_gap"] = best - values[1]
     found["std_top10_cosine"] = math.sqrt(_variance(values[:10]) if n > 10 else variance)
+    found["std_top20_cosine"] = math.sqrt(_variance(values[:20]) if n > 20 else variance)
+    found |= coherence_of_list(values[:LISTED], gram[:HEAD, :LISTED].tolist())
     found["lambda_2"] = float(algebraic_connectivity(gram))
     found["flip_angle"] = _flip_angle(values, gram[0].tolist())
     if n >= 20:

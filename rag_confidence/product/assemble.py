@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_confidence._predictions import GatePrediction
-from rag_confidence._types import Backend
-from rag_confidence.engine.signals import MOST_MATCHED
+from rag_confidence._predictions import GatePrediction, Model, ModelPrediction
+from rag_confidence._types import Backend, FloatArray
+from rag_confidence.engine.signals import MOST_MATCHED, Signals
+from rag_confidence.product.drivers import Drivers
 from rag_confidence.product.gating import final_verdict
 from rag_confidence.product.narrative import ACTIONS, gate_reason, reason
 from rag_confidence.product.policy import MetricPolicy
@@ -35,24 +36,49 @@ _MEASURED = (
     "mean_top3_cosine",
     "top_gap",
     "std_top10_cosine",
+    "std_top20_cosine",
     "head_tail_gap",
     "second_bar",
     "lambda_2",
     "dirichlet_energy",
     "conditioned_energy",
     "flip_angle",
+    "head_coherence",
+    "tail_coherence",
+    "companionship",
+    "best_pair",
+    "best_nearest",
+    "best_partial",
+    "contrast",
+    "saturated_contrast",
+    "best_excess",
+    "head_excess",
+    "level_excess",
+    "background_mean",
+    "background_std",
+    "background_tail",
+    "typicality",
+    "text_best",
+    "text_top3",
 )
 _MEASURED_SIGNALS = [(f"signals.{name}", name) for name in _MEASURED]
 
 
 @dataclass(frozen=True)
 class Call:
-    """What one call of `score` or `score_many` was told about all of its retrievals."""
+    """What one call of `score` or `score_many` was told about all of its retrievals.
+
+    `policy` is as it is read: with a profile, `MetricPolicy.profiled` of the one whose fingerprint is kept.
+    """
 
     policy: MetricPolicy
     backend: Backend
     embedder: str | None
+    policy_fingerprint: str
     gate_fingerprint: str | None = None
+    profile_fingerprint: str | None = None
+    model: Model | None = None
+    score_used: str = "kpi"
 
 
 @dataclass(frozen=True)
@@ -60,7 +86,8 @@ class Row:
     """One assessed retrieval in plain numbers; nan marks what was not assessed.
 
     `values` are the five signals in [0, 1], `weights` those of the four drivers as used, `code` and
-    `risk` indices into `CODES` and `SIGNALS` (-1 for none), `gated` the decision of the gate if there is one.
+    `risk` indices into `CODES` and `SIGNALS` (-1 for none), `gated` the decision of the gate and `predicted`
+    what the model says, if there are such.
     """
 
     measured: Mapping[str, float]
@@ -76,6 +103,7 @@ class Row:
     p_sufficient: float
     warnings: list[str]
     gated: GatePrediction | None = None
+    predicted: ModelPrediction | None = None
 
 
 def build_record(row: Row, call: Call) -> dict[str, Any]:
@@ -115,7 +143,9 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
         "k_returned": row.k_returned,
         "effective_k": _count(measured["effective_k"]) or 0,
         "embedder": call.embedder,
-        "policy_fingerprint": policy.fingerprint,
+        "policy_fingerprint": call.policy_fingerprint,
+        "profile_fingerprint": call.profile_fingerprint,
+        **_model(row.predicted, call),
         "warnings": list(row.warnings),
         **dict(zip(_WEIGHT_KEYS, row.weights, strict=True)),
         **_signals(values, measured, contradiction),
@@ -134,10 +164,18 @@ def _gate(gated: GatePrediction, call: Call) -> dict[str, Any]:
         "p_value_0": gated.p_value_0,
         "p_value_1": gated.p_value_1,
         "margin_to_threshold": gated.margin_to_threshold,
-        "score_used": "kpi",
+        "score_used": call.score_used,
         "group": None if gated.group is None else str(gated.group),
         "gate_fingerprint": call.gate_fingerprint,
         "guarantee": gated.guarantee.to_dict(),
+    }
+
+
+def _model(predicted: ModelPrediction | None, call: Call) -> dict[str, Any]:
+    return {
+        "model_fingerprint": None if call.model is None else call.model.fingerprint,
+        "model_contributions": None if predicted is None else {**predicted.contributions},
+        "model_out_of_range": None if predicted is None else [*predicted.out_of_range],
     }
 
 
@@ -168,6 +206,22 @@ def _signals(
         found[key] = measured[name]
     found["signals.contradiction"] = contradiction
     return found
+
+
+def signal_columns(signals: Signals, drivers: Drivers, contradiction: FloatArray) -> dict[str, FloatArray]:
+    """Every `signals.*` of the record as a column of shape (Q,); nan where it was not assessed."""
+    found = {key: drivers.of(signal) for key, signal in zip(_SIGNAL_KEYS, SIGNALS, strict=True)}
+    found |= {key: signals[name] for key, name in _MEASURED_SIGNALS}
+    return found | {"signals.contradiction": contradiction}
+
+
+def signal_values(
+    measured: Mapping[str, float], values: Sequence[float], contradiction: float
+) -> dict[str, float]:
+    """`signal_columns` of one retrieval."""
+    found = dict(zip(_SIGNAL_KEYS, values, strict=True))
+    found |= {key: measured[name] for key, name in _MEASURED_SIGNALS}
+    return found | {"signals.contradiction": contradiction}
 
 
 def _evidence(measured: Mapping[str, float | None], call: Call, n_dropped: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray, Provenance, Signal
 from rag_confidence.engine.signals import SIGNAL_NAMES, Signals
-from rag_confidence.product.assemble import Call, Row, build_record
+from rag_confidence.product.assemble import Call, Row, build_record, signal_columns, signal_values
 from rag_confidence.product.drivers import Drivers
 from rag_confidence.product.gating import Gated, verdicts
 from rag_confidence.product.metrics import RagConfidenceMetrics, supported
@@ -155,7 +155,10 @@ class MetricsBatch:
     @property
     def provenance(self) -> Provenance:
         """How the KPIs were made; hand it to `fit_conformal_gate`."""
-        return Provenance.of_kpi(self.call.policy.fingerprint, self.call.embedder, self.call.backend)
+        call = self.call
+        return Provenance.of_kpi(
+            call.policy_fingerprint, call.embedder, call.backend, call.profile_fingerprint
+        )
 
     @cached_property
     def reason_code(self) -> np.ndarray[Any, np.dtype[np.str_]]:
@@ -173,11 +176,11 @@ class MetricsBatch:
 
     @cached_property
     def p_sufficient(self) -> FloatArray:
-        """What the calibrator made of each KPI, shape (Q,); nan without one."""
+        """What the calibrator or the model says, shape (Q,); nan without either."""
         return self.context.p_sufficient
 
     def columns(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The main columns by their key in the JSON record, ready for a data frame."""
+        """The main columns and all signals by their key in the JSON record, ready for a data frame."""
         table: dict[str, np.ndarray[Any, Any]] = {
             "verdict": self.verdict,
             "policy_verdict": self.policy_verdict,
@@ -187,17 +190,23 @@ class MetricsBatch:
             "kpi": self.kpi,
             "p_sufficient": self.p_sufficient,
         }
-        return table | {f"signals.{signal}": self.drivers.of(signal) for signal in Signal}
+        return table | signal_columns(self.signals, self.drivers, self.context.contradiction)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """`RagConfidenceMetrics.to_dict` of every retrieval."""
         return [metrics.to_dict() for metrics in self]
 
     def _row(self, position: int) -> Row:
-        context = self.context
+        context, model = self.context, self.call.model
+        measured = dict(zip(SIGNAL_NAMES, self.signals.table[:, position].tolist(), strict=True))
+        values, predicted = self.drivers.values[:, position].tolist(), None
+        if model is not None and not np.isnan(context.p_sufficient[position]):
+            predicted = model.predict_one(
+                signal_values(measured, values, float(context.contradiction[position]))
+            )
         return Row(
-            measured=dict(zip(SIGNAL_NAMES, self.signals.table[:, position].tolist(), strict=True)),
-            values=self.drivers.values[:, position].tolist(),
+            measured=measured,
+            values=values,
             weights=self.drivers.weights[:, position].tolist(),
             kpi=float(self.drivers.kpi[position]),
             code=int(self.codes[position]),
@@ -209,4 +218,5 @@ class MetricsBatch:
             p_sufficient=float(context.p_sufficient[position]),
             warnings=context.warnings.get(position, []),
             gated=None if self.gated is None else self.gated.of(position),
+            predicted=predicted,
         )

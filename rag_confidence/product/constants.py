@@ -20,6 +20,11 @@ RANGES = {
     "loop_life_flag": (0.0, 2.0),
     "localization_tau": (1e-6, 2.0),
     "robustness_angle": (1e-6, 90.0),
+    "level_center": (-100.0, 100.0),
+    "level_scale": (1e-6, 100.0),
+    "contrast_center": (0.0, 10.0),
+    "contrast_scale": (1e-6, 10.0),
+    "companionship_half": (1e-6, 10.0),
 }
 CUTS = {
     "kpi_cuts": 3,
@@ -53,6 +58,8 @@ class DriverValues:
 
 WEIGHTS = DriverValues(0.35, 0.25, 0.25, 0.15)
 FLOORS = DriverValues(55.0, 55.0, 60.0, 60.0)
+PROFILE_WEIGHTS = DriverValues(0.96, 0.04, 0.0, 0.0)
+PROFILE_FLOORS = DriverValues(0.0, 0.0, 0.0, 0.0)
 
 
 def check_level(name: str, value: Any) -> float:

@@ -74,34 +74,33 @@ def default_drivers(signals: Signals, policy: MetricPolicy, *, grounded: bool) -
         1.0 - signals["dirichlet_energy"],
         turn / (turn + policy.robustness_angle),
     )
-    return combine(signals, shape, policy, grounded=grounded)
+    gate = grounding(signals[policy.match_signal], policy.grounding_center, policy.grounding_scale)
+    return combine(gate, shape, policy, grounded=grounded)
 
 
 def combine(
-    signals: Signals,
+    gate: FloatArray,
     shape: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     policy: MetricPolicy,
     *,
     grounded: bool,
     counted: tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None = None,
 ) -> Drivers:
-    """The KPI: grounding times the weighted mean of the drivers that were assessed.
+    """The KPI: grounding, which is `gate`, times the weighted mean of the drivers that were assessed.
 
     `counted` replaces `shape` in the KPI alone. When no driver with a weight was assessed there is
     nothing to rest an answer on, and the KPI is 0.
     """
-    values = np.empty((5, len(signals)))
-    values[0] = grounding(signals[policy.match_signal], policy.grounding_center, policy.grounding_scale)
+    values = np.empty((5, len(gate)))
+    values[0] = gate if grounded else np.nan
     # fmax passes over nan: a retrieval without passages has no grounding, and a KPI of 0.
-    gate = np.fmax(values[0], 0.0) if grounded else 1.0
-    if not grounded:
-        values[0] = np.nan
+    factor = np.fmax(gate, 0.0) if grounded else 1.0
     for row, driver in enumerate(shape, start=1):
         values[row] = driver
     drivers = values[1:] if counted is None else np.stack(counted)
     weighted, weights = _weighted(drivers, policy.weight_column)
     # The weights sum to one only up to rounding.
-    return Drivers(values, weights, np.round(np.minimum(weighted, 1.0) * gate, KPI_DECIMALS))
+    return Drivers(values, weights, np.round(np.minimum(weighted, 1.0) * factor, KPI_DECIMALS))
 
 
 def _weighted(drivers: FloatArray, column: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -130,11 +129,7 @@ def default_drivers_of_one(
 ) -> DriversOfOne:
     """`default_drivers` in plain Python, from the `measured` signals of one retrieval with passages."""
     tau, turn = policy.localization_tau, measured["flip_angle"]
-    gate = 1.0
-    if grounded:
-        gate = grounding_of_one(
-            measured[policy.match_signal], policy.grounding_center, policy.grounding_scale
-        )
+    gate = grounding_of_one(measured[policy.match_signal], policy.grounding_center, policy.grounding_scale)
     shape = [
         tau / (measured["second_bar"] + tau),
         # The order matters: min(1.0, nan) is 1.0.
@@ -142,9 +137,14 @@ def default_drivers_of_one(
         1.0 - measured["dirichlet_energy"],
         turn / (turn + policy.robustness_angle),
     ]
+    return combine_of_one(gate, shape, policy, grounded=grounded)
+
+
+def combine_of_one(gate: float, shape: list[float], policy: MetricPolicy, *, grounded: bool) -> DriversOfOne:
+    """`combine` in plain Python."""
     weights = [w if v >= 0.0 else 0.0 for w, v in zip(policy.unit_weights, shape, strict=True)]
     total = sum(weights) or 1.0
     weights = [weight / total for weight in weights]
     weighted = sum(w * v for w, v in zip(weights, shape, strict=True) if w)
-    kpi = round(min(weighted, 1.0) * gate, KPI_DECIMALS)
+    kpi = round(min(weighted, 1.0) * (gate if grounded else 1.0), KPI_DECIMALS)
     return DriversOfOne([gate if grounded else math.nan, *shape], weights, kpi)

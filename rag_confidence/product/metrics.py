@@ -35,6 +35,9 @@ def supported(leaders: Iterable[tuple[int, float]], texts: Sequence[str] | None)
 def _copied(record: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that shares nothing that could be changed."""
     whole = {**record, "warnings": [*record["warnings"]]}
+    if record["model_contributions"] is not None:
+        whole["model_contributions"] = {**record["model_contributions"]}
+        whole["model_out_of_range"] = [*record["model_out_of_range"]]
     if record["decision"] is not None:
         kept = record["prediction_set"]
         whole["prediction_set"] = None if kept is None else [*kept]
@@ -157,6 +160,7 @@ class RagConfidenceMetrics:
             self.record["policy_fingerprint"],
             self.record["embedder"],
             self.record["evidence.embedding_backend"],
+            self.record["profile_fingerprint"],
         )
 
     @property
@@ -186,7 +190,7 @@ class RagConfidenceMetrics:
 
     @property
     def p_sufficient(self) -> float | None:
-        """What the calibrator made of the KPI; None without one."""
+        """What the calibrator made of the KPI, or the model of the signals; None without either."""
         value = self.record["p_sufficient"]
         return None if value is None else float(value)
 

@@ -17,6 +17,8 @@ ACTIONS: dict[Verdict, str] = {
     Verdict.ESCALATE: "show the conflicting sources, or route to a person",
 }
 
+_SHOWN_PARTS = 4
+
 _LABELS: dict[Signal, str] = {
     Signal.TOPICAL_GROUNDING: "topical grounding",
     Signal.ANSWER_LOCALIZATION: "answer localization",
@@ -212,6 +214,7 @@ def narrative(
         "",
         f"  weakest signal: {record['primary_risk'].replace('_', ' ')}",
         f"  {_contradiction(record)}",
+        *_model_lines(record),
         *_gate_lines(record),
     ]
     if record["policy_fingerprint"] == DEFAULT_POLICY.fingerprint:
@@ -236,6 +239,19 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if not record["contradiction_assessed"]:
         return "contradiction not assessed: embeddings cannot see it; pass contradiction="
     return f"contradiction score: {record['signals.contradiction']:.6g}"
+
+
+def _model_lines(record: Mapping[str, Any]) -> list[str]:
+    if record["model_contributions"] is None:
+        return []
+    parts = {name: part for name, part in record["model_contributions"].items() if name != "intercept"}
+    largest = sorted(parts, key=lambda name: -abs(parts[name]))[:_SHOWN_PARTS]
+    told = ", ".join(f"{name.removeprefix('signals.')} {parts[name]:+.2f}" for name in largest)
+    lines = [f"  model: P(sufficient) {record['p_sufficient']:.3f}; log-odds from {told or 'no signal'}"]
+    beyond = [name.removeprefix("signals.") for name in record["model_out_of_range"]]
+    if beyond:
+        lines.append(f"  model: outside what it was trained on: {', '.join(beyond)}")
+    return lines
 
 
 def _gate_lines(record: Mapping[str, Any]) -> list[str]:

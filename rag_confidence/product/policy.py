@@ -19,6 +19,8 @@ from rag_confidence.product.constants import (
     CUTS,
     FIX,
     FLOORS,
+    PROFILE_FLOORS,
+    PROFILE_WEIGHTS,
     RANGES,
     WEIGHTS,
     DriverValues,
@@ -76,6 +78,17 @@ class MetricPolicy:
     weights, floors : DriverValues
         Weight of each driver in the KPI (renormalised over those assessed), and the value below which
         a driver alone asks for review.
+    profile_weights, profile_floors : DriverValues
+        The same for a call with a corpus profile; the weights were chosen on data, and no floor was found to
+        help.
+    level_center, level_scale : float
+        With a profile: level excess, in background deviations, at which grounding is one half, and the
+        distance over which it changes.
+    contrast_center, contrast_scale : float
+        With a profile: saturated contrast at which answer localization is one half, and the distance over
+        which it changes, unless the profile knows them from served lists (`CorpusProfile.contrast_units`).
+    companionship_half : float
+        With a profile: companionship at which support cohesion is one half.
     kpi_cuts, confidence_cuts, grounding_cuts, localization_cuts, cohesion_cuts, consistency_cuts, \
 robustness_cuts : tuple of float
         Lower ends of the bands, descending.
@@ -108,6 +121,13 @@ robustness_cuts : tuple of float
     robustness_angle: float = 0.25
     weights: DriverValues = WEIGHTS
     floors: DriverValues = FLOORS
+    profile_weights: DriverValues = PROFILE_WEIGHTS
+    profile_floors: DriverValues = PROFILE_FLOORS
+    level_center: float = -0.25
+    level_scale: float = 0.15
+    contrast_center: float = 0.3
+    contrast_scale: float = 0.15
+    companionship_half: float = 0.25
     kpi_cuts: tuple[float, ...] = (80.0, 65.0, 45.0)
     confidence_cuts: tuple[float, ...] = (65.0, 45.0)
     grounding_cuts: tuple[float, ...] = (70.0, 40.0)
@@ -116,12 +136,16 @@ robustness_cuts : tuple of float
     consistency_cuts: tuple[float, ...] = (80.0, 55.0)
     robustness_cuts: tuple[float, ...] = (80.0, 55.0)
     definitions: Literal["default", "seed"] = "default"
-    version: int = 1
+    version: int = 2
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {name: check_level(name, getattr(self, name)) for name in RANGES}
-        checked["weights"] = check_driver_values("weights", self.weights, 1e6)
-        checked["floors"] = check_driver_values("floors", self.floors, 100.0)
+        for prefix in ("", "profile_"):
+            weights, floors = f"{prefix}weights", f"{prefix}floors"
+            checked[weights] = check_driver_values(weights, getattr(self, weights), 1e6)
+            checked[floors] = check_driver_values(floors, getattr(self, floors), 100.0)
+            if sum(checked[weights].as_tuple()) == 0.0:
+                raise ValueError(f"`{weights}` must have a positive sum; got all zero. {FIX}")
         checked |= {name: check_cuts(name, getattr(self, name)) for name in CUTS}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -129,8 +153,6 @@ robustness_cuts : tuple of float
             raise ValueError(
                 f"`review_at` must be at most `answer_at`; got {self.review_at} > {self.answer_at}. {FIX}"
             )
-        if sum(self.weights.as_tuple()) == 0.0:
-            raise ValueError(f"`weights` must have a positive sum; got all zero. {FIX}")
         check_choice("definitions", self.definitions, ("default", "seed"))
         if check_integer("grounding_top", self.grounding_top, 1) not in (1, 3):
             raise ValueError(f"`grounding_top` must be 1 or 3; got {self.grounding_top}. {FIX}")
@@ -209,6 +231,16 @@ robustness_cuts : tuple of float
         if odd:
             raise ValueError(f"`constants` must be a policy's to_dict(); got the names {odd[:8]}. Drop them.")
         return cls(**constants)
+
+    @cached_property
+    def profiled(self) -> MetricPolicy:
+        """This policy as a call with a corpus profile reads it."""
+        return replace(self, weights=self.profile_weights, floors=self.profile_floors, grounding_top=1)
+
+    @cached_property
+    def contrast_units(self) -> tuple[float, float]:
+        """`contrast_center` and `contrast_scale`."""
+        return self.contrast_center, self.contrast_scale
 
     @cached_property
     def match_signal(self) -> str:

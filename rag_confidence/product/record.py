@@ -14,11 +14,11 @@ from rag_confidence._types import GUARANTEE_KEYS, Decision, ReasonCode, Signal, 
 from rag_confidence.product.claim import check_claim
 from rag_confidence.product.verdict import CONFIDENCE_BANDS, KPI_BANDS, SIGNAL_BANDS
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 LABEL_SETS = ((), (0,), (1,), (0, 1))
 
-Kind = Literal["number", "integer", "string", "boolean", "array", "labels", "object"]
+Kind = Literal["number", "integer", "string", "boolean", "array", "labels", "numbers", "object"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ _HEADLINE = (
     Key("confidence_band", "string", "coarse band of the KPI", words=CONFIDENCE_BANDS),
     Key("retrieval_confidence_band", "string", "band of the KPI", words=KPI_BANDS),
     _fraction("kpi", "the KPI to twelve decimals: fit gates on this one", nullable=False),
-    _fraction("p_sufficient", "what `calibrator` made of the KPI"),
+    _fraction("p_sufficient", "what `calibrator` made of the KPI, or `model` of the signals"),
 )
 
 _GATE = (
@@ -112,6 +112,10 @@ _CONTEXT = (
     _count("effective_k", "distinct passages among those whose shape was measured"),
     Key("embedder", "string", "name of the embedder, as given", True),
     Key("policy_fingerprint", "string", "hash of every constant of the policy"),
+    Key("profile_fingerprint", "string", "hash of the corpus profile", True),
+    Key("model_fingerprint", "string", "hash of the learned model", True),
+    Key("model_contributions", "numbers", "what each signal adds to the log-odds of the model", True),
+    Key("model_out_of_range", "array", "signals outside the range that the model was trained on", True),
     Key("warnings", "array", "sentences about what was capped, dropped or not assessed"),
 )
 
@@ -127,12 +131,30 @@ _SIGNALS = (
     _real("signals.mean_top3_cosine", "mean of the three best cosines", -1.0, 1.0),
     _real("signals.top_gap", "best cosine minus the second", 0.0, 2.0),
     _real("signals.std_top10_cosine", "standard deviation of the ten best cosines", 0.0, 1.0),
+    _real("signals.std_top20_cosine", "standard deviation of the twenty best cosines", 0.0, 1.0),
     _real("signals.head_tail_gap", "mean of ranks 1 to 3 minus mean of ranks 11 to 20", 0.0, 2.0),
     _real("signals.second_bar", "cosine length of the longest bar that dies", 0.0, 2.0),
     _real("signals.lambda_2", "algebraic connectivity of the passage graph", 0.0, 2.0),
     _fraction("signals.dirichlet_energy", "mean disagreement of pairs (tree: of edges)"),
     _fraction("signals.conditioned_energy", "the same with the query direction projected out"),
     _real("signals.flip_angle", "degrees the query must turn to change the top passage", 0.0, 90.0),
+    _real("signals.head_coherence", "mean mutual cosine of the three best passages", -1.0, 1.0),
+    _real("signals.tail_coherence", "mean cosine between them and ranks 6 to 10", -1.0, 1.0),
+    _fraction("signals.companionship", "likeness of ranks 2 and 3 to the best, above that of the tail"),
+    _real("signals.best_pair", "cosine of the two best passages", -1.0, 1.0),
+    _real("signals.best_nearest", "largest cosine of the best passage to another", -1.0, 1.0),
+    _real("signals.best_partial", "mean cosine of the best to the others, beside the query", -1.0, 1.0),
+    _real("signals.contrast", "with a profile: log ratio of reference to best squared distance", 0.0),
+    _real("signals.saturated_contrast", "the same, levelling off where more is no better sign", 0.0),
+    _real("signals.best_excess", "best cosine minus the background tail", -2.0, 2.0),
+    _real("signals.head_excess", "mean of the three best minus the background tail", -2.0, 2.0),
+    _real("signals.level_excess", "best cosine above the tail usual here, in background deviations"),
+    _real("signals.background_mean", "mean cosine of the query to the corpus sample", -1.0, 1.0),
+    _real("signals.background_std", "standard deviation of these cosines", 0.0, 1.0),
+    _real("signals.background_tail", "mean of the largest 5 % of these cosines", -1.0, 1.0),
+    _real("signals.typicality", "cosine of the query to the mean sampled query", -1.0, 1.0),
+    _fraction("signals.text_best", "share of the question's rare words in the best passage for it"),
+    _fraction("signals.text_top3", "mean of the three largest such shares"),
     _fraction("signals.contradiction", "largest score of the contradiction function"),
 )
 
@@ -190,6 +212,7 @@ _PYTHON: dict[Kind, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list, tuple),
     "labels": (list, tuple),
+    "numbers": (dict,),
     "object": (dict,),
 }
 
@@ -201,6 +224,7 @@ _WANTED: dict[Kind, str] = {
     "boolean": "True or False",
     "array": "a list of strings",
     "labels": f"one of {', '.join(str([*labels]) for labels in LABEL_SETS)}",
+    "numbers": "a dict of finite numbers by name",
     "object": "the guarantee of a gate, as a dict",
 }
 
@@ -228,11 +252,16 @@ def _any(value: Any) -> bool:
 _ENTRIES: dict[Kind, Callable[[Any], bool]] = {
     "array": lambda value: all(isinstance(entry, str) for entry in value),
     "labels": lambda value: tuple(value) in LABEL_SETS and not any(map(_is_bool, value)),
+    "numbers": lambda value: all(isinstance(name, str) and _is_finite(value[name]) for name in value),
 }
 
 
 def _is_bool(value: Any) -> bool:
     return isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not _is_bool(value) and math.isfinite(value)
 
 
 def _within(key: Key, value: Any) -> bool:
@@ -246,6 +275,9 @@ def _within(key: Key, value: Any) -> bool:
 
 def _range_text(key: Key) -> str:
     return "" if key.low is None else f" in [{key.low:g}, {'inf' if key.high is None else f'{key.high:g}'}]"
+
+
+_JSON_TYPES: dict[Kind, str] = {"labels": "array", "numbers": "object"}
 
 
 def json_schema() -> dict[str, Any]:
@@ -268,7 +300,7 @@ def json_schema() -> dict[str, Any]:
 
 def _property(key: Key) -> dict[str, Any]:
     schema: dict[str, Any] = {"description": key.meaning}
-    kind = "array" if key.kind == "labels" else key.kind
+    kind = _JSON_TYPES.get(key.kind, key.kind)
     schema["type"] = [kind, "null"] if key.nullable else kind
     if key.words:
         schema["enum"] = [str(word) for word in key.words] + ([None] if key.nullable else [])
@@ -280,6 +312,8 @@ def _property(key: Key) -> dict[str, Any]:
         schema["items"] = {"type": "string"}
     if key.kind == "labels":
         schema["enum"] = [*map(list, LABEL_SETS), None]
+    if key.kind == "numbers":
+        schema["additionalProperties"] = {"type": "number"}
     if key.kind == "object":
         schema |= {"required": [*GUARANTEE_KEYS], "additionalProperties": False}
         schema["properties"] = {name: {} for name in GUARANTEE_KEYS}

@@ -6,6 +6,7 @@ import numpy as np
 
 from rag_confidence.engine.signals import Signals
 from rag_confidence.product.drivers import Drivers, combine
+from rag_confidence.product.grounding import grounding
 from rag_confidence.product.policy import MetricPolicy
 
 
@@ -24,8 +25,9 @@ def seed_drivers(signals: Signals, policy: MetricPolicy, *, grounded: bool) -> D
     consistency = (1.0 - signals["dirichlet_energy"]) / (1.0 + loops)
     robustness = np.clip(1.0 - signals["stability_move"], 0.0, 1.0)
     counted = np.where(np.isnan(robustness), 1.0, robustness)
+    gate = grounding(signals[policy.match_signal], policy.grounding_center, policy.grounding_scale)
     return combine(
-        signals,
+        gate,
         (localization, cohesion, consistency, robustness),
         policy,
         grounded=grounded,

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
-from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background, joined
+from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background, joined, tail_size
 from rag_confidence.engine.profile.left_out import LeftOut, Pairs, Retrieved, named_pairs, retrieved_pairs
 from rag_confidence.engine.profile.one_query import summary_of_one
 from rag_confidence.engine.profile.sample import Sample
@@ -100,8 +100,8 @@ def summary_of_block(sample: Sample, retrieved: Retrieved, named: Pairs) -> Back
     columns = _columns(cosines, gone, n)
     columns[:, n < LEAST_BACKGROUND] = np.nan
     typicality = _typicality(queries, sample.query_direction)
-    mean, std, q50, q90, q95, q98, highest = columns
-    return Background(mean, std, q50, q90, q95, q98, highest, n, n_left_out, typicality)
+    mean, std, q50, q90, q95, q98, highest, tail = columns
+    return Background(mean, std, q50, q90, q95, q98, highest, tail, n, n_left_out, typicality)
 
 
 def _united(first: Pairs, second: Pairs, width: int) -> Pairs:
@@ -112,7 +112,7 @@ def _united(first: Pairs, second: Pairs, width: int) -> Pairs:
 
 
 def _columns(cosines: FloatArray, gone: Pairs, n: IntArray) -> FloatArray:
-    """Mean, deviation, quantiles and maximum (7, Q) of rows of `cosines`, which are used up."""
+    """Mean, deviation, quantiles, maximum and tail mean (8, Q) of rows of `cosines`, which are used up."""
     used = np.maximum(n, 1)
     cosines[gone] = 0.0
     mean = np.add.reduce(cosines, axis=1) / used
@@ -121,7 +121,7 @@ def _columns(cosines: FloatArray, gone: Pairs, n: IntArray) -> FloatArray:
     spread = np.sqrt(np.einsum("qm,qm->q", apart, apart) / used)
     cosines[gone] = np.inf
     cosines.sort(axis=1)
-    return np.vstack([mean, spread, _quantiles(cosines, used - 1)])
+    return np.vstack([mean, spread, _quantiles(cosines, used - 1), _tail(cosines, used)])
 
 
 def _quantiles(ascending: FloatArray, last: IntArray) -> FloatArray:
@@ -131,6 +131,16 @@ def _quantiles(ascending: FloatArray, last: IntArray) -> FloatArray:
     row = np.arange(len(last))
     low, high = ascending[row, below], ascending[row, np.minimum(below + 1, last)]
     return np.vstack([low + (high - low) * (place - below), ascending[row, last]])
+
+
+def _tail(ascending: FloatArray, n: IntArray) -> FloatArray:
+    """Mean of the upper tail (Q,) of the first `n` entries of each row."""
+    sizes = np.array([tail_size(count) for count in n.tolist()], dtype=np.intp)
+    back = np.arange(sizes.max(initial=1))
+    inside = back < sizes[:, None]
+    places = np.maximum(n[:, None] - 1 - back, 0)
+    values = np.take_along_axis(ascending, places, axis=1)
+    return np.asarray(np.add.reduce(values, axis=1, where=inside) / sizes)
 
 
 def _typicality(queries: FloatArray, direction: FloatArray | None) -> FloatArray:

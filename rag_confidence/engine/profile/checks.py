@@ -50,6 +50,26 @@ def check_sample(
     return Given(unit, norms, queries, _texts(texts, len(corpus)), _ids(ids, len(corpus)))
 
 
+def check_served(query_passages: ArrayLike | None, queries: FloatArray | None) -> FloatArray | None:
+    """The passages served for the sampled unit queries, as unit rows (q, k, d)."""
+    if query_passages is None:
+        return None
+    if queries is None:
+        raise ValueError(
+            "`query_passages` must be left out without `query_sample`; got some. Pass the queries they "
+            "were served for."
+        )
+    array = numbers("query_passages", query_passages)
+    wanted = (len(queries), queries.shape[1])
+    if array.ndim != 3 or (array.shape[0], array.shape[2]) != wanted or array.shape[1] == 0:
+        raise ValueError(
+            f"`query_passages` must have shape ({wanted[0]}, k, {wanted[1]}) to match `query_sample`; "
+            f"got {array.shape}. Pass as many passages for each query."
+        )
+    _rows("query_passages", array.reshape(-1, wanted[1]), "passage")
+    return unit_rows(array)[0]
+
+
 def check_limit(duplicate_cosine: Any) -> float:
     """The cosine of copies, as a float in [0.5, 1]."""
     return check_number("duplicate_cosine", duplicate_cosine, 0.5, 1.0, "0.995 is the default.")

@@ -17,12 +17,13 @@ from rag_confidence.engine.profile import checks, storage
 from rag_confidence.engine.profile.embedder import EmbedderTest, embedder_test, foreign_rows
 from rag_confidence.engine.profile.fitting import (
     MOST_ROWS,
-    background_scale,
+    background_level,
     chosen_rows,
     effective_dimension,
     norm_summary,
     passage_quantiles,
     shuffled,
+    traffic_of,
 )
 from rag_confidence.engine.profile.sample import Sample
 from rag_confidence.engine.profile.words import count_documents
@@ -58,11 +59,17 @@ class CorpusProfile:
         Participation ratio of the covariance spectrum of the unit rows.
     passage_cosines : tuple of float
         Quantiles (`fitting.PASSAGE_LEVELS`) of the cosines between passages.
+    background_level : float
+        Median upper tail of the background cosines, likewise: what is usual for the best of them.
     background_scale : float
         Median standard deviation of background cosines, over the queries of the sample or, without any,
         over its rows: the unit in which excess is measured.
     embedder_test : EmbedderTest
         What tells vectors of this embedder from those of another.
+    typical_companionship : float or None
+        Mean of the signal ``companionship`` over the lists that were served for the sampled queries.
+    contrast_units : tuple of float, or None
+        Centre and scale of the saturated contrast of these lists; see `reference.contrast_units`.
     query_centroid : ndarray, shape (d,), or None
         Mean of the unit queries.
     n_queries : int
@@ -82,8 +89,11 @@ class CorpusProfile:
     norms: tuple[float, float, float]
     effective_dimension: float
     passage_cosines: tuple[float, ...]
+    background_level: float
     background_scale: float
     embedder_test: EmbedderTest
+    typical_companionship: float | None = None
+    contrast_units: tuple[float, float] | None = None
     query_centroid: FloatArray | None = None
     n_queries: int = 0
     document_frequencies: Mapping[str, int] | None = None
@@ -95,6 +105,7 @@ class CorpusProfile:
         corpus_sample: ArrayLike,
         query_sample: ArrayLike | None = None,
         *,
+        query_passages: ArrayLike | None = None,
         embedder: str | None = None,
         texts: Sequence[str] | None = None,
         ids: Sequence[Hashable] | None = None,
@@ -109,6 +120,10 @@ class CorpusProfile:
             Vectors of passages drawn at random from the corpus, at least 50 of them distinct; of any length.
         query_sample : array_like, shape (q, d), optional
             At least 20 queries as users ask them, without labels.
+        query_passages : array_like, shape (q, k, d), optional
+            The passages that were served for each of these queries, k at least 6 to be of use. They show how
+            closely the passages of this corpus accompany each other, which tells how far a single good
+            passage can be trusted; a sample of the corpus cannot show it.
         embedder : str, optional
             Name of the model that made the vectors; `score` refuses another name.
         texts : sequence of str, length n, optional
@@ -144,13 +159,16 @@ class CorpusProfile:
         (200, 8, 0.35)
         """
         given = checks.check_sample(corpus_sample, query_sample, texts=texts, ids=ids, embedder=embedder)
+        served = checks.check_served(query_passages, given.queries)
         limit = checks.check_limit(duplicate_cosine)
         rows = chosen_rows(len(given.unit), checks.check_seed(seed))
         unit = given.unit[rows]
         checks.refuse_few(unit)
         kept_ids = None if given.ids is None else tuple(given.ids[row] for row in rows)
         queries = given.queries
-        scale = background_scale(Sample.of(unit, duplicate_cosine=limit), queries)
+        sample = Sample.of(unit, duplicate_cosine=limit)
+        level, scale = background_level(sample, queries, served)
+        traffic = traffic_of(sample, queries, served)
         checks.refuse_flat(scale)
         return cls(
             vectors=frozen(unit.astype(np.float32)),
@@ -162,7 +180,10 @@ class CorpusProfile:
             norms=norm_summary(given.norms),
             effective_dimension=effective_dimension(given.unit),
             passage_cosines=passage_quantiles(unit),
+            background_level=level,
             background_scale=scale,
+            typical_companionship=traffic.typical_companionship,
+            contrast_units=traffic.contrast_units,
             embedder_test=embedder_test(unit, shuffled(len(unit), seed)),
             query_centroid=None if queries is None else frozen(queries.mean(axis=0)),
             n_queries=0 if queries is None else len(queries),

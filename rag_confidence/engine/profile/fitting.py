@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
+from rag_confidence.engine.measure import measure
 from rag_confidence.engine.profile.background import summary
 from rag_confidence.engine.profile.left_out import Retrieved
+from rag_confidence.engine.profile.reference import (
+    contrast_cap,
+    contrast_to,
+    contrast_units,
+    reference_of,
+    saturated,
+)
 from rag_confidence.engine.profile.sample import Sample
+
+LEAST_LISTS = 20
+"""Fewer served lists say too little of what is typical."""
 
 MOST_ROWS = 2000
 """Larger corpus samples are thinned at random to this many rows."""
@@ -76,17 +88,47 @@ def principal_axes(unit: FloatArray, count: int) -> FloatArray:
     return np.ascontiguousarray(axes[:, ::-1][:, :count].T)
 
 
-def background_scale(sample: Sample, queries: FloatArray | None) -> float:
-    """Median standard deviation of the background cosines: of the queries, or of the sampled rows."""
+def background_level(
+    sample: Sample, queries: FloatArray | None, passages: FloatArray | None
+) -> tuple[float, float]:
+    """Median upper tail, and median standard deviation, of background cosines.
+
+    They are those of the unit `queries` (q, d), without the `passages` (q, k, d) served for them if these are
+    known, or those of the sampled rows, each of which leaves itself out.
+    """
     if queries is None:
-        rows, passages = sample.vectors, sample.vectors[:, None]
-        cosines = np.ones((len(rows), 1))
+        rows, left = sample.vectors, sample.vectors[:, None]
     else:
-        rows, passages = queries, np.zeros((len(queries), 0, queries.shape[1]))
-        cosines = np.zeros((len(rows), 0))
-    spread = summary(sample, Retrieved(rows, passages, cosines, None), _NO_PAIRS).std
-    known = spread[~np.isnan(spread)]
-    return float(np.median(known)) if len(known) else 0.0
+        rows, left = queries, np.zeros((len(queries), 0, queries.shape[1])) if passages is None else passages
+    cosines = np.einsum("qd,qkd->qk", rows, left)
+    found = summary(sample, Retrieved(rows, left, cosines, None), _NO_PAIRS)
+    known = ~np.isnan(found.std)
+    if not known.any():
+        return 0.0, 0.0
+    return float(np.median(found.tail[known])), float(np.median(found.std[known]))
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What lists that were served for ordinary queries show; None where it cannot be told."""
+
+    typical_companionship: float | None = None
+    contrast_units: tuple[float, float] | None = None
+
+
+def traffic_of(sample: Sample, queries: FloatArray | None, passages: FloatArray | None) -> Traffic:
+    """Mean companionship, and centre and scale of the saturated contrast, of the lists served for queries."""
+    if queries is None or passages is None:
+        return Traffic()
+    signals = measure(queries, passages, duplicate_cosine=sample.limit).signals
+    together = signals["companionship"]
+    together = together[~np.isnan(together)]
+    typical = float(np.mean(together)) if len(together) >= LEAST_LISTS else None
+    cosines = np.einsum("qd,qkd->qk", queries, passages)
+    tail = summary(sample, Retrieved(queries, passages, cosines, None), _NO_PAIRS).tail
+    contrast = contrast_to(signals["max_cosine"], reference_of(tail, cosines, None))
+    contrast = saturated(contrast[~np.isnan(contrast)], contrast_cap(typical))
+    return Traffic(typical, contrast_units(contrast) if len(contrast) >= LEAST_LISTS else None)
 
 
 def duplicate_ids(ids: tuple[Hashable, ...]) -> list[Hashable]:

@@ -22,13 +22,16 @@ from rag_confidence.errors import ArtefactError
 KIND = "corpus_profile"
 
 # What reading a damaged or foreign file can raise; a file that is not there is no such case.
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (
+    *(ValueError, LookupError, TypeError, AttributeError, EOFError, IsADirectoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 _PACKED = ("vectors", "axes", "centroid", "query_centroid")
 _TYPES = {"float32": "<f4", "float64": "<f8"}
 _PLAIN = (
-    *("embedder", "duplicate_cosine", "n_corpus", "effective_dimension", "background_scale"),
-    *("n_queries", "n_texts"),
+    *("embedder", "duplicate_cosine", "n_corpus", "effective_dimension", "background_level"),
+    *("background_scale", "typical_companionship", "n_queries", "n_texts"),
 )
 
 
@@ -65,6 +68,7 @@ def encoded(profile: Any) -> dict[str, Any]:
         "centroid": packed(profile.centroid),
         "norms": [*profile.norms],
         "passage_cosines": [*profile.passage_cosines],
+        "contrast_units": None if profile.contrast_units is None else [*profile.contrast_units],
         "axes": packed(profile.embedder_test.axes),
         "own_energy": profile.embedder_test.own_energy,
         "energy_floor": profile.embedder_test.floor,
@@ -85,6 +89,7 @@ def decoded(payload: Mapping[str, Any]) -> dict[str, Any]:
         "centroid": unpacked(payload["centroid"]),
         "norms": tuple(payload["norms"]),
         "passage_cosines": tuple(payload["passage_cosines"]),
+        "contrast_units": None if payload["contrast_units"] is None else tuple(payload["contrast_units"]),
         "embedder_test": test,
         "query_centroid": unpacked(payload["query_centroid"]),
         "document_frequencies": payload["document_frequencies"],
@@ -153,7 +158,8 @@ def _write_npz(target: Path, payload: Mapping[str, Any]) -> None:
 
 def _read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # NumPy leaves a file open that it finds to be damaged.
+        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         document = json.loads(arrays.pop("document").tobytes())
         document["payload"] |= {name: packed(array) for name, array in arrays.items()}

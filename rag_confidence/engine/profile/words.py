@@ -105,3 +105,15 @@ def _holds(lowered: str, word: str) -> bool:
             return True
         start = lowered.find(word, start + 1)
     return False
+
+
+def text_match(profile: Worded, query_text: str, texts: Sequence[str]) -> dict[str, float]:
+    """Signals ``text_best``, the largest of `idf_shares`, and ``text_top3``, the mean of the three largest.
+
+    Empty where the shares are not known.
+    """
+    shares = idf_shares(profile, query_text, texts)
+    if not shares:
+        return {}
+    best = sorted(shares, reverse=True)[:3]
+    return {"text_best": min(best[0], 1.0), "text_top3": min(math.fsum(best) / len(best), 1.0)}

@@ -1,0 +1,84 @@
+"""What a retrieval shows against the background of its corpus: signals that need a profile."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from rag_confidence._types import FloatArray
+from rag_confidence.engine.profile.background import background_of
+from rag_confidence.engine.profile.corpus_profile import CorpusProfile
+from rag_confidence.engine.profile.left_out import LeftOut
+from rag_confidence.engine.profile.reference import contrast_cap, contrast_to, reference_of, saturated
+
+
+class Columns(Protocol):
+    """Signals by name: a `Signals` table, or a dictionary of one retrieval."""
+
+    def __getitem__(self, name: str, /) -> FloatArray | float: ...
+
+
+def against_background(
+    measured: Columns,
+    queries: FloatArray,
+    passages: FloatArray,
+    *,
+    profile: CorpusProfile,
+    deeper: FloatArray | None = None,
+    left_out: LeftOut | None = None,
+) -> dict[str, FloatArray]:
+    """Signals of Q retrievals of equal length relative to what is usual in the corpus.
+
+    Parameters
+    ----------
+    measured : Signals or mapping
+        Supplies ``max_cosine`` and ``mean_top3_cosine``, shape (Q,).
+    queries : ndarray, shape (Q, d)
+    passages : ndarray, shape (Q, k, d)
+        Finite, no zero row, of any length.
+    profile : CorpusProfile
+        Of the same embedder.
+    deeper, left_out
+        See `profile.background.background_of`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (Q,)
+        - ``contrast``: logarithm of how many times farther the reference is than the best passage, in squared
+          distance; 0 for a best passage that is no better than the reference;
+        - ``saturated_contrast``: the same, levelling off towards `contrast_cap`;
+        - ``best_excess``, ``head_excess``: best cosine, and mean of the three best, minus
+          ``background_tail``;
+        - ``level_excess``: best cosine minus what is usual for that tail in this corpus, in units of
+          ``profile.background_scale``;
+        - ``background_mean``, ``background_std``, ``background_tail``: of the cosines of this query to the
+          corpus sample, the last being the mean of the largest 5 %;
+        - ``typicality``: cosine to the mean query; nan without a query sample.
+
+    Notes
+    -----
+    See `profile.reference` for the contrast. Cost O(k d + m d) a query.
+    """
+    cosines = _cosines(queries, passages)
+    found = background_of(profile, queries, passages, cosines, deeper=deeper, left_out=left_out)
+    best, head = (np.atleast_1d(measured[name]) for name in ("max_cosine", "mean_top3_cosine"))
+    contrast = contrast_to(best, reference_of(found.tail, cosines, deeper))
+    return {
+        "contrast": contrast,
+        "saturated_contrast": saturated(contrast, contrast_cap(profile.typical_companionship)),
+        "best_excess": best - found.tail,
+        "head_excess": head - found.tail,
+        "level_excess": (best - profile.background_level) / profile.background_scale,
+        "background_mean": found.mean,
+        "background_std": found.std,
+        "background_tail": found.tail,
+        "typicality": found.typicality,
+    }
+
+
+def _cosines(queries: FloatArray, passages: FloatArray) -> FloatArray:
+    """Cosines (Q, k) in float64 of vectors of any length."""
+    wide, rows = queries.astype(np.float64), passages.astype(np.float64)
+    lengths = np.einsum("qd,qd->q", wide, wide)[:, None] * np.einsum("qkd,qkd->qk", rows, rows)
+    return np.asarray(np.einsum("qd,qkd->qk", wide, rows) / np.sqrt(lengths))
