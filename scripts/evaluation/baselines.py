@@ -31,15 +31,12 @@ class View:
         Rows of the corpus drawn once for all queries.
     query_sample : ndarray, shape (q, d)
         Unlabelled queries of the same deployment.
-    questions : tuple of str
-        Words of the queries, one a row; empty without texts.
     """
 
     rows: Rows
     k: int
     sample: IntArray
     query_sample: FloatArray
-    questions: tuple[str, ...]
 
     @property
     def cosines(self) -> FloatArray:

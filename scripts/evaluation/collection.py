@@ -64,6 +64,14 @@ class Collection:
 
 
 @dataclass(frozen=True)
+class Questions:
+    """Queries without a corpus: unit rows (Q, d), and their texts."""
+
+    vectors: FloatArray
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Texts:
     ids: tuple[str, ...]
     texts: tuple[str, ...]
@@ -127,10 +135,10 @@ def read_collection(place: Path, embedder: str) -> Collection:
     )
 
 
-def read_queries(place: Path, embedder: str) -> FloatArray:
-    """The unit query vectors of a set alone, shape (Q, d)."""
+def read_queries(place: Path, embedder: str) -> Questions:
+    """The queries of a set alone."""
     with _opened(place / f"emb_{embedder}.npz") as file:
-        return unit_rows(file["queries"].astype(np.float32))
+        return Questions(unit_rows(file["queries"].astype(np.float32)), _lines(place / "queries.jsonl").texts)
 
 
 def search(queries: FloatArray, corpus: FloatArray) -> tuple[IntArray, FloatArray]:

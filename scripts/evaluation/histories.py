@@ -63,7 +63,7 @@ def measured(deployment: Deployment, effort: Effort) -> dict[str, Any]:
     data = read_collection(deployment.place, deployment.embedder)
     limit = _LIMIT if effort.limit is None else min(effort.limit, _LIMIT)
     draw = Draw(deployment.k, limit, effort.seed)
-    rows = natural(data, data.queries[:0], draw)
+    rows = natural(data, (), draw)
     view, _ = view_of(data, rows, draw, effort)
     values = signals_of(view)
     return {"values": np.where(np.isnan(values), None, values).tolist(), "labels": rows.sufficient.tolist()}

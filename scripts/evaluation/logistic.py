@@ -10,6 +10,7 @@ from _data import FloatArray, Mask
 
 from evaluation.metrics import stratified_folds
 
+USUAL_RIDGE = 1.0
 RIDGES = tuple(10.0 ** np.arange(-2.0, 4.0))
 _FOLDS = 5
 _STEPS = 25

@@ -12,10 +12,15 @@ import numpy as np
 from _data import FloatArray, IntArray, Mask
 
 from evaluation.baselines import Predictor, View
-from evaluation.logistic import fit_chosen
-from rag_confidence import MetricPolicy, MetricsBatch, SmallCalibrationWarning, score_many
-from rag_confidence.engine.profile.corpus_profile import CorpusProfile
-from rag_confidence.learning.model import ConfidenceModel
+from evaluation.logistic import USUAL_RIDGE, fit, fit_chosen
+from rag_confidence import (
+    ConfidenceModel,
+    CorpusProfile,
+    MetricPolicy,
+    MetricsBatch,
+    SmallCalibrationWarning,
+    score_many,
+)
 from rag_confidence.learning.prior import Prior
 from rag_confidence.learning.prior_fit import learn_prior
 from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR, LABEL_FREE
@@ -72,7 +77,7 @@ def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False
         view.rows.queries,
         view.passages,
         texts=[[view.rows.passages[at] for at in row] for row in found] if texts else None,
-        query_text=view.questions if texts else None,
+        query_text=view.rows.questions if texts else None,
         profile=profile,
         candidates=view.candidates if candidates else None,
         perturb=False,
@@ -80,7 +85,16 @@ def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False
 
 
 def sorted_scores(view: View, sufficient: Mask) -> Fit:
-    """Ridge logistic regression on the k cosines in descending order: the strongest published baseline."""
+    """Logistic regression on the k cosines in descending order, with the usual ridge of 1."""
+
+    def learn(train: IntArray, seed: int) -> FloatArray:
+        return fit(view.cosines[train], sufficient[train], USUAL_RIDGE)(view.cosines)
+
+    return learn
+
+
+def sorted_scores_chosen(view: View, sufficient: Mask) -> Fit:
+    """The same with the ridge of least log-loss in a cross-validation inside the training rows."""
 
     def learn(train: IntArray, seed: int) -> FloatArray:
         return fit_chosen(view.cosines[train], sufficient[train], seed)(view.cosines)
@@ -130,6 +144,7 @@ def learned(prior: Mapping[str, Any] | None) -> tuple[Learner, ...]:
     start = None if prior is None else Prior.from_dict(prior)
     return (
         Learner("sorted", "logistic on sorted scores", sorted_scores),
+        Learner("sorted_cv", "the same, ridge by cross-validation", sorted_scores_chosen),
         Learner("model", "ConfidenceModel", partial(model, prior=start)),
         Learner(
             "model_text",

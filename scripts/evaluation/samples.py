@@ -23,5 +23,4 @@ def view_of(data: Collection, rows: Rows, draw: Draw, effort: Effort) -> tuple[V
     held_out = len(apart) >= effort.query_sample
     pool = apart if held_out else evaluated(data, draw)
     asked = np.random.default_rng([_QUERIES, effort.seed]).permutation(pool)[: effort.query_sample]
-    questions = tuple(data.questions[place] if place >= 0 else "" for place in rows.places.tolist())
-    return View(rows, draw.k, np.sort(corpus), data.queries[np.sort(asked)], questions), held_out
+    return View(rows, draw.k, np.sort(corpus), data.queries[np.sort(asked)]), held_out

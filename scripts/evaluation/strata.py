@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from _data import RELATED, FloatArray, IntArray, Mask
 
-from evaluation.collection import Collection, search
+from evaluation.collection import Collection, Questions, search
 
 LEAST = 25
 _WITHHELD, _GAP, _LIMIT = 0x817, 0x9A9, 0x51D
@@ -40,8 +40,8 @@ class Rows:
         What a bootstrap draws: the query, the same number under every embedder.
     places : ndarray of int, shape (n,)
         Places of the queries in the set; -1 for queries of other sets.
-    passages : tuple of str
-        Texts of the corpus.
+    questions, passages : tuple of str
+        Texts of the queries, shape (n,), and of the corpus.
     """
 
     corpus: FloatArray
@@ -53,6 +53,7 @@ class Rows:
     unit: IntArray
     n_units: int
     places: IntArray
+    questions: tuple[str, ...]
     passages: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -65,7 +66,7 @@ class Family:
 
     name: str
     strata: tuple[str, ...]
-    rows: Callable[[Collection, FloatArray, Draw], Rows]
+    rows: Callable[[Collection, Sequence[Questions], Draw], Rows]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Draw:
     seed: int
 
 
-def natural(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
+def natural(data: Collection, foreign: Sequence[Questions], draw: Draw) -> Rows:
     """The judged queries on their own corpus."""
     asked = evaluated(data, draw)
     sufficient = _holds(data, asked, data.rows[asked, : draw.k])
@@ -96,11 +97,12 @@ def natural(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
         unit=asked,
         n_units=len(data.queries),
         places=asked,
+        questions=_asked(data, asked),
         passages=data.passages,
     )
 
 
-def withheld(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
+def withheld(data: Collection, foreign: Sequence[Questions], draw: Draw) -> Rows:
     """The answerable queries, half of them robbed of their evidence; the others if theirs is still found."""
     asked = evaluated(data, draw)
     asked = asked[[bool(data.relevant[query]) for query in asked]]
@@ -123,16 +125,18 @@ def withheld(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
         unit=both[kept],
         n_units=len(data.queries),
         places=both[kept],
+        questions=_asked(data, both[kept]),
         passages=tuple(data.passages[row] for row in left),
     )
 
 
-def topic_gap(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
+def topic_gap(data: Collection, foreign: Sequence[Questions], draw: Draw) -> Rows:
     """Sufficient retrievals beside as many or fewer queries of other sets, on the same corpus."""
     asked = evaluated(data, draw)
     good = asked[_holds(data, asked, data.rows[asked, : draw.k])]
-    chosen = _generator(_GAP, data.name, draw.seed).permutation(len(foreign))[: len(asked)]
-    strange = foreign[chosen]
+    texts = [text for questions in foreign for text in questions.texts]
+    chosen = _generator(_GAP, data.name, draw.seed).permutation(len(texts))[: len(asked)]
+    strange = np.concatenate([questions.vectors for questions in foreign])[chosen]
     found, cosines = search(strange, data.corpus)
     sufficient = np.arange(len(good) + len(strange)) < len(good)
     return Rows(
@@ -145,6 +149,7 @@ def topic_gap(data: Collection, foreign: FloatArray, draw: Draw) -> Rows:
         unit=np.concatenate([good, len(data.queries) + np.arange(len(strange))]),
         n_units=len(data.queries) + len(strange),
         places=np.concatenate([good, np.full(len(strange), -1)]),
+        questions=(*_asked(data, good), *(texts[at] for at in chosen.tolist())),
         passages=data.passages,
     )
 
@@ -172,6 +177,10 @@ def strangers(name: str, others: Sequence[str]) -> list[str]:
 def enough(sufficient: Mask) -> bool:
     """Whether both classes have rows to measure on."""
     return min(np.count_nonzero(sufficient), np.count_nonzero(~sufficient)) >= LEAST
+
+
+def _asked(data: Collection, places: IntArray) -> tuple[str, ...]:
+    return tuple(data.questions[place] for place in places.tolist())
 
 
 def _holds(data: Collection, queries: IntArray, found: IntArray) -> Mask:

@@ -28,8 +28,9 @@ METHOD = """\
 - Nothing learned from a set is tested on it, except on rows that were not drawn: ConfidenceModel starts from
   a prior learned on the other sets.
 - Learned scores: {draws} draws of labels, each class in its share, three of each at least; tested on all
-  other rows, at least as many. Logistic regression on sorted scores chooses its ridge by cross-validation
-  inside the drawn rows. On near misses and ranking failures the learned scores are those of the natural rows.
+  other rows, at least as many. Logistic regression on sorted scores has a ridge of 1 on standardised cosines,
+  which is stronger here than one chosen by cross-validation inside the drawn rows. On near misses and
+  ranking failures the learned scores are those of the natural rows.
 - AURC and E-AURC: area under the risk-coverage curve, and what it exceeds the best order by; low is good.
   nAUC: area under the abstention curve between 0 (random) and 1 (best order), as in MTEB (Gisserot-Boukhlef
   and others 2024, TMLR). Acceptance: largest share of rows accepted by a cut that accepts at most 10 % of the

@@ -33,9 +33,10 @@ def view() -> View:
         unit=np.arange(40),
         n_units=40,
         places=np.arange(40),
+        questions=("",) * 40,
         passages=("",) * 80,
     )
-    return View(rows, K, np.arange(50), queries[:0], ("",) * 40)
+    return View(rows, K, np.arange(50), queries[:0])
 
 
 def mean(values: list[float]) -> float:

@@ -22,7 +22,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 def test_natural_rows_are_the_judged_queries(data: Collection) -> None:
     """Sufficient: answerable, and a relevant passage is among the k; the strata part the negatives."""
-    rows = natural(data, data.queries[:0], DRAW)
+    rows = natural(data, (), DRAW)
     for at, query in enumerate(rows.places.tolist()):
         expected = data.answerable[query] == 1 and bool(set(data.rows[query, :5]) & data.relevant[query])
         assert rows.sufficient[at] == expected
@@ -34,7 +34,7 @@ def test_natural_rows_are_the_judged_queries(data: Collection) -> None:
 
 def test_withheld_evidence_is_gone(data: Collection) -> None:
     """No negative has a relevant passage in the corpus that is left; every positive was served one."""
-    rows = withheld(data, data.queries[:0], DRAW)
+    rows = withheld(data, (), DRAW)
     assert (data.answerable[rows.places] == 1).all()
     left = {tuple(row) for row in rows.corpus.tolist()}
     for at, query in enumerate(rows.places.tolist()):
@@ -47,13 +47,14 @@ def test_withheld_evidence_is_gone(data: Collection) -> None:
 def test_a_topic_gap_is_another_sets_query_on_this_corpus(data: Collection, tmp_path: Path) -> None:
     """Positives are the sufficient natural rows; strangers have units of their own."""
     foreign = read_queries(beir_folder.write_set(tmp_path, "other"), beir_folder.EMBEDDER)
-    rows = topic_gap(data, foreign, DRAW)
-    assert rows.sufficient.sum() == natural(data, foreign, DRAW).sufficient.sum()
+    rows = topic_gap(data, [foreign], DRAW)
+    assert rows.sufficient.sum() == natural(data, (), DRAW).sufficient.sum()
     assert (rows.places[~rows.sufficient] == -1).all()
     assert len(set(rows.unit.tolist())) == len(rows)
     assert rows.unit.max() < rows.n_units
-    known = {tuple(row) for row in foreign.tolist()}
-    assert all(tuple(row) in known for row in rows.queries[~rows.sufficient].tolist())
+    text_of = {tuple(row): text for row, text in zip(foreign.vectors.tolist(), foreign.texts, strict=True)}
+    strange = rows.queries[~rows.sufficient].tolist()
+    assert [text_of[tuple(row)] for row in strange] == [*rows.questions[-len(strange) :]]
 
 
 def test_a_limit_draws_the_same_queries_for_every_k(data: Collection) -> None:
@@ -80,7 +81,7 @@ def test_both_classes_need_rows() -> None:
 def test_labels_are_those_stored_with_the_sets(data_dir: Path, k: int) -> None:
     """On the real sets, labels from judgements and lists are the stored ones."""
     place = data_dir / "scifact"
-    rows = natural(read_collection(place, "minilm"), np.zeros((0, 384)), Draw(k, None, 0))
+    rows = natural(read_collection(place, "minilm"), (), Draw(k, None, 0))
     with np.load(place / "topk_minilm.npz") as file:
         stored = file["sufficient"][:, file["ks"].tolist().index(k)]
     assert np.array_equal(rows.sufficient, stored)
