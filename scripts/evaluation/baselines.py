@@ -6,9 +6,10 @@ Each is one function from a `View` to scores (n,), high meaning more likely suff
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from _data import FloatArray, IntArray
@@ -19,7 +20,7 @@ QUANTILE = 0.98
 _POSITIVE = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """The first k passages of labelled retrievals, and a frozen sample of their corpus.
 
@@ -31,12 +32,15 @@ class View:
         Rows of the corpus drawn once for all queries.
     query_sample : ndarray, shape (q, d)
         Unlabelled queries of the same deployment.
+    kept : dict
+        What several scores of these rows share, so that it is computed once.
     """
 
     rows: Rows
     k: int
     sample: IntArray
     query_sample: FloatArray
+    kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
     def cosines(self) -> FloatArray:

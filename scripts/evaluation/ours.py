@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from _data import FloatArray, IntArray, Mask
@@ -68,20 +68,30 @@ def profile_kpi(view: View, *, queries: bool, candidates: bool) -> FloatArray:
 
 def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False) -> MetricsBatch:
     """All rows of a view assessed with a profile of their corpus."""
-    sampled = [view.rows.passages[row] for row in view.sample.tolist()] if texts else None
-    profile = CorpusProfile.fit(
-        view.rows.corpus[view.sample], view.query_sample if queries else None, texts=sampled
-    )
-    found = view.rows.found[:, : view.k].tolist()
-    return score_many(
-        view.rows.queries,
-        view.passages,
-        texts=[[view.rows.passages[at] for at in row] for row in found] if texts else None,
-        query_text=view.rows.questions if texts else None,
-        profile=profile,
-        candidates=view.candidates if candidates else None,
-        perturb=False,
-    )
+    at = ("batch", queries, candidates, texts)
+    if at not in view.kept:
+        found = view.rows.found[:, : view.k].tolist()
+        view.kept[at] = score_many(
+            view.rows.queries,
+            view.passages,
+            texts=[[view.rows.passages[row] for row in rows] for rows in found] if texts else None,
+            query_text=view.rows.questions if texts else None,
+            profile=_profile(view, queries),
+            candidates=view.candidates if candidates else None,
+            perturb=False,
+        )
+    return cast(MetricsBatch, view.kept[at])
+
+
+def _profile(view: View, queries: bool) -> CorpusProfile:
+    at = ("profile", queries)
+    if at not in view.kept:
+        view.kept[at] = CorpusProfile.fit(
+            view.rows.corpus[view.sample],
+            view.query_sample if queries else None,
+            texts=[view.rows.passages[row] for row in view.sample.tolist()],
+        )
+    return cast(CorpusProfile, view.kept[at])
 
 
 def sorted_scores(view: View, sufficient: Mask) -> Fit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -34,7 +35,8 @@ METRICS = {"auroc", "aurc", "e_aurc", "nauc", "acceptance", "kept", "brier"}
 def run(*options: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the script as a user does."""
     command = [sys.executable, str(SCRIPT), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    one_thread = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=one_thread)
 
 
 def numbers(folder: Path) -> dict[str, Any]:
