@@ -11,9 +11,9 @@ from rag_confidence._assess import Notes, assess, call_of, note_counts, probabil
 from rag_confidence._inputs import Batch, Block
 from rag_confidence._predictions import GatePrediction
 from rag_confidence._settings import Asked, Settings
-from rag_confidence.engine.contrast import against_background
+from rag_confidence.engine.contrast import against_background_of_list
 from rag_confidence.engine.profile.corpus_profile import CorpusProfile
-from rag_confidence.engine.single import LONGEST, measure_list
+from rag_confidence.engine.single import LONGEST, MeasuredList, measure_list
 from rag_confidence.engine.stability import probe_directions
 from rag_confidence.product.assemble import Row, build_record, signal_values
 from rag_confidence.product.drivers import DriversOfOne, default_drivers_of_one
@@ -32,7 +32,7 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
         block.queries, block.passages, duplicate_cosine=settings.duplicate_cosine, directions=directions
     )
     if settings.profile is not None:
-        measured.signals.update(_against(settings.profile, measured.signals, block, settings.embedder))
+        measured.signals.update(_against(settings.profile, measured, block, settings.embedder))
         measured.signals.update(text_signals(asked, 0, settings.profile))
     drivers = _drivers(measured.signals, settings)
     notes: Notes = defaultdict(list)
@@ -64,12 +64,13 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
 
 
 def _against(
-    profile: CorpusProfile, measured: Mapping[str, float], block: Block, embedder: str | None
+    profile: CorpusProfile, measured: MeasuredList, block: Block, embedder: str | None
 ) -> dict[str, float]:
     """The signals that need a profile."""
     profile.check(block.queries, block.passages, embedder)
-    found = against_background(measured, block.queries, block.passages, profile=profile)
-    return {name: float(column[0]) for name, column in found.items()}
+    return against_background_of_list(
+        measured.signals, block.queries[0], block.passages[0], cosines=measured.cosines, profile=profile
+    )
 
 
 def _drivers(measured: Mapping[str, float], settings: Settings) -> DriversOfOne:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,14 @@ from rag_confidence._types import FloatArray
 from rag_confidence.engine.profile.background import background_of
 from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.profile.left_out import LeftOut
-from rag_confidence.engine.profile.reference import contrast_cap, contrast_to, reference_of, saturated
+from rag_confidence.engine.profile.one_query import levels_of_one, typicality_of_one, unit_query
+from rag_confidence.engine.profile.reference import (
+    contrast_of_one,
+    contrast_to,
+    reference_of,
+    saturated,
+    saturated_of_one,
+)
 
 
 class Columns(Protocol):
@@ -66,7 +74,7 @@ def against_background(
     contrast = contrast_to(best, reference_of(found.tail, cosines, deeper))
     return {
         "contrast": contrast,
-        "saturated_contrast": saturated(contrast, contrast_cap(profile.typical_companionship)),
+        "saturated_contrast": saturated(contrast, profile.contrast_cap),
         "best_excess": best - found.tail,
         "head_excess": head - found.tail,
         "level_excess": (best - profile.background_level) / profile.background_scale,
@@ -74,6 +82,35 @@ def against_background(
         "background_std": found.std,
         "background_tail": found.tail,
         "typicality": found.typicality,
+    }
+
+
+def against_background_of_list(
+    measured: Mapping[str, float],
+    query: FloatArray,
+    passages: FloatArray,
+    *,
+    cosines: list[float],
+    profile: CorpusProfile,
+) -> dict[str, float]:
+    """`against_background` of one query (d,) and its served passages (k, d) in plain Python.
+
+    `cosines` are those of the passages, as served.
+    """
+    sample, unit = profile.sample, unit_query(query)
+    mean, std, tail = levels_of_one(sample, unit, passages, np.array(cosines))
+    best = measured["max_cosine"]
+    contrast = contrast_of_one(best, tail, cosines)
+    return {
+        "contrast": contrast,
+        "saturated_contrast": saturated_of_one(contrast, profile.contrast_cap),
+        "best_excess": best - tail,
+        "head_excess": measured["mean_top3_cosine"] - tail,
+        "level_excess": (best - profile.background_level) / profile.background_scale,
+        "background_mean": mean,
+        "background_std": std,
+        "background_tail": tail,
+        "typicality": typicality_of_one(unit, sample),
     }
 
 

@@ -32,11 +32,13 @@ _UNASSESSED = dict.fromkeys(SIGNAL_NAMES, math.nan)
 class MeasuredList:
     """Signals of one list by name (nan where not assessed), and its best distinct passages.
 
-    `leaders` holds (served position, cosine) pairs, at most `N_LEADERS`.
+    `leaders` holds (served position, cosine) pairs, at most `N_LEADERS`; `cosines` are those of all passages
+    as served.
     """
 
     signals: dict[str, float]
     leaders: list[tuple[int, float]]
+    cosines: list[float]
 
 
 def measure_one(
@@ -66,7 +68,7 @@ def measure_list(
     if directions is not None and block.shape[2] > 1:
         probed = stability.probe_cosines(block, cosines, directions)
         found["stability_move"] = float(stability.mean_largest_change(cosines, probed)[0])
-    return MeasuredList(found, list(zip(kept[:N_LEADERS], values[:N_LEADERS], strict=True)))
+    return MeasuredList(found, list(zip(kept[:N_LEADERS], values[:N_LEADERS], strict=True)), served)
 
 
 def _ranked(served: list[float]) -> list[int]:

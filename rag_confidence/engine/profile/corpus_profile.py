@@ -25,6 +25,7 @@ from rag_confidence.engine.profile.fitting import (
     shuffled,
     traffic_of,
 )
+from rag_confidence.engine.profile.reference import contrast_cap
 from rag_confidence.engine.profile.sample import Sample
 from rag_confidence.engine.profile.words import count_documents
 from rag_confidence.errors import CalibrationMismatch
@@ -200,6 +201,11 @@ class CorpusProfile:
     def size(self) -> int:
         """Number m of sampled vectors."""
         return len(self.vectors)
+
+    @cached_property
+    def contrast_cap(self) -> float:
+        """Contrast beyond which a better best passage is no better sign; see `reference.contrast_cap`."""
+        return contrast_cap(self.typical_companionship)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -23,6 +23,8 @@ _ROWS_AN_AXIS = 4
 _RARE = 0.01
 _TOWARDS_OWN = 0.4
 _SAME_PASSAGE = 0.995
+# Vectors that lie nearly as random ones do cannot be told from random ones.
+_LEAST_TIMES_CHANCE = 2.5
 _NOBODY = np.zeros(0, dtype=np.intp)
 
 
@@ -38,7 +40,8 @@ class EmbedderTest:
         Median share of the energy of a corpus vector on axes that were found without it.
     floor : float
         Mean share over a list of passages below which it is said to come from elsewhere; 0, which no
-        list falls below, with fewer than `LEAST_SAMPLE` rows or fewer than four dimensions.
+        list falls below, with fewer than `LEAST_SAMPLE` rows or fewer than four dimensions, and where
+        the vectors have hardly more energy there than random ones.
     """
 
     axes: FloatArray
@@ -62,9 +65,11 @@ def embedder_test(unit: FloatArray, order: IntArray) -> EmbedderTest:
     ]
     shares = np.concatenate(unseen)
     middle, rare = float(np.median(shares)), float(np.quantile(shares, _RARE))
-    between = (count / unit.shape[1]) ** (1.0 - _TOWARDS_OWN) * middle**_TOWARDS_OWN
+    chance = count / unit.shape[1]
+    between = chance ** (1.0 - _TOWARDS_OWN) * middle**_TOWARDS_OWN
+    telling = len(unit) >= LEAST_SAMPLE and middle >= _LEAST_TIMES_CHANCE * chance
     axes = principal_axes(unit, count).astype(np.float32)
-    return EmbedderTest(axes, middle, min(rare, between) if len(unit) >= LEAST_SAMPLE else 0.0)
+    return EmbedderTest(axes, middle, min(rare, between) if telling else 0.0)
 
 
 def energy(vectors: FloatArray, axes: FloatArray) -> FloatArray:

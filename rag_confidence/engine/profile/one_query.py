@@ -14,8 +14,7 @@ from rag_confidence.engine.profile.sample import Sample
 
 def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Background:
     """`background.summary` of one query, of which the sampled vectors `named` are known to be retrieved."""
-    query = retrieved.queries[0].astype(np.float64)
-    query /= math.sqrt(query @ query)
+    query = unit_query(retrieved.queries[0])
     cosines = sample.vectors @ query
     kept = np.ones(len(cosines), dtype=bool)
     kept[_copies(sample, cosines, retrieved.passages[0], retrieved.cosines[0])] = False
@@ -26,10 +25,46 @@ def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Bac
     n = len(values)
     numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 8
     mean, spread, q50, q90, q95, q98, highest, tail, typicality = np.array(
-        [[*numbers, _typicality(query, sample)]]
+        [[*numbers, typicality_of_one(query, sample)]]
     ).T
     used, unused = np.array([[n], [len(cosines) - n]])
     return Background(mean, spread, q50, q90, q95, q98, highest, tail, used, unused, typicality)
+
+
+def unit_query(query: FloatArray) -> FloatArray:
+    """A query (d,) in float64, of length one."""
+    wide = query.astype(np.float64)
+    wide /= math.sqrt(wide @ wide)
+    return wide
+
+
+def levels_of_one(
+    sample: Sample, query: FloatArray, passages: FloatArray, cosines: FloatArray
+) -> tuple[float, float, float]:
+    """Mean, deviation and tail mean of the background of a `unit_query` without the passages (k, d).
+
+    What of `summary_of_one` the signals need, as plain numbers; nan with too small a background.
+    """
+    background = sample.vectors @ query
+    copies = _copies(sample, background, passages, cosines)
+    if len(copies):
+        background = np.delete(background, copies)
+    n = len(background)
+    if n < LEAST_BACKGROUND:
+        return math.nan, math.nan, math.nan
+    mean = float(np.add.reduce(background)) / n
+    apart = background - mean
+    size = tail_size(n)
+    background.partition(n - size)
+    tail = float(np.add.reduce(background[n - size :])) / size
+    return mean, math.sqrt(float(apart @ apart) / n), tail
+
+
+def typicality_of_one(query: FloatArray, sample: Sample) -> float:
+    """Cosine of a `unit_query` to the mean query; nan without one."""
+    if sample.query_direction is None:
+        return math.nan
+    return min(1.0, max(-1.0, float(query @ sample.query_direction)))
 
 
 def _copies(sample: Sample, background: FloatArray, passages: FloatArray, cosines: FloatArray) -> IntArray:
@@ -60,9 +95,3 @@ def _quantile(ascending: FloatArray, place: float, last: int) -> float:
     below = int(place)
     low, high = ascending.item(below), ascending.item(min(below + 1, last))
     return float(low + (high - low) * (place - below))
-
-
-def _typicality(query: FloatArray, sample: Sample) -> float:
-    if sample.query_direction is None:
-        return math.nan
-    return min(1.0, max(-1.0, float(query @ sample.query_direction)))

@@ -7,6 +7,8 @@ other.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rag_confidence._types import FloatArray
@@ -82,3 +84,22 @@ def _mean_known(ranked: FloatArray) -> FloatArray:
     known = ~np.isnan(ranked)
     total = np.add.reduce(ranked, axis=1, where=known)
     return np.asarray(total / np.maximum(np.count_nonzero(known, axis=1), 1))
+
+
+def contrast_of_one(best: float, tail: float, cosines: list[float]) -> float:
+    """`contrast_to` the `reference_of` one list, whose `cosines` are known, in plain Python."""
+    ranked = sorted(cosines, reverse=True)
+    reference = tail
+    if len(ranked) >= 20:
+        reference = 0.5 * (tail + sum(ranked[10:20]) / 10)
+    elif len(ranked) >= 6:
+        near = ranked[5:10]
+        reference += _SHARE_OF_RANKS_6_TO_10 * (sum(near) / len(near) - tail)
+    room = max(1.0 - best, _LEAST_ROOM)
+    return max(math.log(max(1.0 - reference, _LEAST_REFERENCE) / room), 0.0)
+
+
+def saturated_of_one(contrast: float, cap: float) -> float:
+    """`saturated` of one contrast."""
+    low, high = min(contrast, cap), max(contrast, cap)
+    return max(low - _SOFTNESS * math.log1p(math.exp((low - high) / _SOFTNESS)), 0.0)
