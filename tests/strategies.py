@@ -45,6 +45,11 @@ class Retrieval:
         """True if rounding cannot change which passages are duplicates."""
         return bool(np.all(np.abs(self.gram - DUPLICATE_COSINE) > margin))
 
+    def ranked(self, margin: float = 1e-9) -> bool:
+        """True if rounding cannot change the order of the distinct passages."""
+        kept = ref.distinct_passages(self.query, self.passages)
+        return bool(np.all(np.diff(np.sort(self.cosines[kept])) > margin))
+
 
 def generator(seed: int) -> np.random.Generator:
     """A stream of its own, so that no vector drawn elsewhere from the same small seed repeats it."""

@@ -61,6 +61,10 @@ KEYS = [
     "effective_k",
     "embedder",
     "policy_fingerprint",
+    "profile_fingerprint",
+    "model_fingerprint",
+    "model_contributions",
+    "model_out_of_range",
     "warnings",
     "weights.answer_localization",
     "weights.support_cohesion",
@@ -75,12 +79,30 @@ KEYS = [
     "signals.mean_top3_cosine",
     "signals.top_gap",
     "signals.std_top10_cosine",
+    "signals.std_top20_cosine",
     "signals.head_tail_gap",
     "signals.second_bar",
     "signals.lambda_2",
     "signals.dirichlet_energy",
     "signals.conditioned_energy",
     "signals.flip_angle",
+    "signals.head_coherence",
+    "signals.tail_coherence",
+    "signals.companionship",
+    "signals.best_pair",
+    "signals.best_nearest",
+    "signals.best_partial",
+    "signals.contrast",
+    "signals.saturated_contrast",
+    "signals.best_excess",
+    "signals.head_excess",
+    "signals.level_excess",
+    "signals.background_mean",
+    "signals.background_std",
+    "signals.background_tail",
+    "signals.typicality",
+    "signals.text_best",
+    "signals.text_top3",
     "signals.contradiction",
     "evidence.topical_match_cosine",
     "evidence.n_relevance_clusters",
@@ -108,6 +130,8 @@ PARAMETERS = {
     "policy": None,
     "calibrator": None,
     "perturb": True,
+    "profile": None,
+    "model": None,
     "gate": None,
     "group": None,
     "candidates": None,
@@ -183,7 +207,7 @@ def test_the_key_set_is_frozen() -> None:
     """Every record has exactly these keys, in this order; a new key needs a new schema version."""
     for m in samples():
         assert list(m.to_dict()) == KEYS
-        assert m.to_dict()["schema_version"] == "1.1"
+        assert m.to_dict()["schema_version"] == "1.2"
 
 
 def test_the_signature_is_frozen() -> None:
@@ -217,7 +241,7 @@ def test_values_are_plain_python() -> None:
     """No NumPy scalar and no enum hides in a record."""
     for m in samples():
         for key, value in m.to_dict().items():
-            assert type(value) in (str, float, int, bool, list, type(None)), key
+            assert type(value) in (str, float, int, bool, list, dict, type(None)), key
             assert key != "warnings" or all(type(w) is str for w in value)
 
 

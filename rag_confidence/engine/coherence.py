@@ -41,7 +41,7 @@ def coherence(cosines: FloatArray, gram: FloatArray) -> dict[str, FloatArray]:
     Notes
     -----
     Cost O(1) a query once the Gram matrix is there. Resemblance is not agreement: texts that contradict each
-    other resemble each other.
+    other resemble each other. Of passages that are tied in cosine the served order says which comes first.
     """
     n = cosines.shape[1]
     if n == 1:

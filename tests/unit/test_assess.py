@@ -182,9 +182,10 @@ def test_a_calibrator_changes_no_verdict(p: float) -> None:
 
 
 def test_candidates_change_the_spread_alone() -> None:
-    """Cosines beyond the served list sharpen two signals, and no driver."""
+    """Cosines beyond the served list sharpen three signals, and no driver."""
     m = score(QUERY, GOOD, candidates=[*(GOOD @ QUERY), *np.linspace(0.7, 0.1, 20)])
-    assert differing(m, score(QUERY, GOOD)) == {"signals.std_top10_cosine", "signals.head_tail_gap"}
+    spread = {"signals.std_top10_cosine", "signals.std_top20_cosine", "signals.head_tail_gap"}
+    assert differing(m, score(QUERY, GOOD)) == spread
     assert differing(score(QUERY, GOOD, candidates=GOOD @ QUERY), score(QUERY, GOOD)) == set()
 
 

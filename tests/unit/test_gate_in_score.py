@@ -657,12 +657,23 @@ FIRST = [
 ]
 
 
+SECOND = {
+    *("profile_fingerprint", "model_fingerprint", "model_contributions", "model_out_of_range"),
+    *("signals.std_top20_cosine", "signals.head_coherence", "signals.tail_coherence"),
+    *("signals.companionship", "signals.best_pair", "signals.best_nearest", "signals.best_partial"),
+    *("signals.contrast", "signals.saturated_contrast", "signals.best_excess", "signals.head_excess"),
+    *("signals.level_excess", "signals.background_mean", "signals.background_std"),
+    *("signals.background_tail", "signals.typicality", "signals.text_best", "signals.text_top3"),
+}
+
+
 def test_keys_are_gained_and_none_is_lost() -> None:
-    """The keys are the same with and without a gate: those of version 1.0 and those of the gate."""
+    """The keys are the same with and without a gate: those of 1.0, of the gate, and of profile and model."""
     plain, gated = situated("healthy").to_dict(), situated("healthy", gate=fitted(0.2, 0.8)).to_dict()
     assert list(plain) == list(gated)
     assert len(FIRST) == 68
-    assert set(plain) - GATE_KEYS == set(FIRST)
+    assert set(plain) - GATE_KEYS == set(FIRST) | SECOND
+    assert not GATE_KEYS & SECOND
 
 
 @pytest.mark.parametrize(

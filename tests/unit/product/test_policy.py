@@ -48,7 +48,21 @@ def test_the_defaults_are_those_that_users_rely_on() -> None:
     assert (p.grounding_cuts, p.localization_cuts, p.cohesion_cuts) == ((70, 40), (85, 60), (85, 55))
     assert (p.consistency_cuts, p.robustness_cuts) == ((80, 55), (80, 55))
     assert p.definitions == "default"
+    assert p.version == 2
     assert MetricPolicy.seed() == MetricPolicy(definitions="seed")
+
+
+def test_a_policy_is_read_otherwise_with_a_profile() -> None:
+    """The weights and floors of the profile take the place of the others, and grounding reads the best."""
+    p = MetricPolicy(
+        profile_weights=DriverValues(3, 1, 0, 0), profile_floors=DriverValues(1, 2, 3, 4), grounding_top=3
+    )
+    assert p.profiled.unit_weights == (0.75, 0.25, 0.0, 0.0)
+    assert p.profiled.signal_floors["query_robustness"] == 4.0
+    assert p.profiled.match_signal == "max_cosine"
+    assert p.profiled.profiled == p.profiled
+    assert (p.weights, p.floors) == (MetricPolicy().weights, MetricPolicy().floors)
+    assert MetricPolicy().contrast_units == (0.3, 0.15)
 
 
 def test_a_policy_is_frozen() -> None:
@@ -72,6 +86,11 @@ def test_a_policy_is_frozen() -> None:
         ("definitions", ["default ", "source", None, 1, ["seed"]]),
         ("version", ["1", 1.5, None, -1, True]),
         ("grounding_top", [0, 2, 4, "3", 1.5, None, True]),
+        ("level_center", [-100.1, 100.1, math.nan, None]),
+        ("level_scale", [0, -0.15, 1e-9, 100.1, math.nan, math.inf]),
+        ("contrast_center", [-0.1, 10.1, math.nan, "0.3"]),
+        ("contrast_scale", [0, -0.15, 10.1, math.nan, True]),
+        ("companionship_half", [0, -0.25, 10.1, math.nan, None]),
     ],
 )
 def test_constants_that_cannot_be_meant_are_refused(name: str, values: list[Any]) -> None:
@@ -80,7 +99,7 @@ def test_constants_that_cannot_be_meant_are_refused(name: str, values: list[Any]
         refuse(lambda value=value: MetricPolicy(**{name: value}), f"^`{name}")
 
 
-@pytest.mark.parametrize("name", ["weights", "floors"])
+@pytest.mark.parametrize("name", ["weights", "floors", "profile_weights", "profile_floors"])
 @pytest.mark.parametrize(
     "value",
     [
@@ -106,6 +125,10 @@ def test_weights_and_floors_name_all_four_drivers(name: str, value: Any) -> None
 def test_weights_have_a_sum_and_floors_a_scale() -> None:
     """Weights of any positive sum are renormalised in use; floors end at 100."""
     refuse(lambda: MetricPolicy(weights=DriverValues(0, 0, 0, 0)), "^`weights` must have a positive sum")
+    refuse(
+        lambda: MetricPolicy(profile_weights=DriverValues(0, 0, 0, 0)),
+        "^`profile_weights` must have a positive sum",
+    )
     refuse(lambda: MetricPolicy(floors=DriverValues(100.1, 0, 0, 0)), "^`floors.answer_localization`")
     assert MetricPolicy(weights=DriverValues(35, 25, 25, 15)).weights.answer_localization == 35.0
 
@@ -150,7 +173,7 @@ def test_mappings_become_driver_values() -> None:
         ({"floors": FLOORS}, {"floors": DriverValues(55, 55, 60, 60)}),
         ({"kpi_cuts": [80, 65, 45]}, {"kpi_cuts": (80.0, 65.0, 45.0)}),
         ({"grounding_center": 0.0}, {"grounding_center": -0.0}),
-        ({"version": 1}, {"version": np.int64(1)}),
+        ({"version": 2}, {"version": np.int64(2)}),
         ({}, {"definitions": "default"}),
     ],
 )
@@ -180,7 +203,14 @@ def test_every_constant_is_in_the_fingerprint() -> None:
         "floors": DriverValues(55, 55, 60, 61),
         "kpi_cuts": (81, 65, 45),
         "definitions": "seed",
-        "version": 2,
+        "profile_weights": DriverValues(0.95, 0.05, 0, 0),
+        "profile_floors": DriverValues(1, 0, 0, 0),
+        "level_center": -0.3,
+        "level_scale": 0.2,
+        "contrast_center": 0.31,
+        "contrast_scale": 0.16,
+        "companionship_half": 0.3,
+        "version": 3,
     } | {name: (99, 1) for name in CUTS if name != "kpi_cuts"}
     assert set(changed) == {field.name for field in fields(MetricPolicy)}
     prints = [replace(base, **{name: value}).fingerprint for name, value in changed.items()]

@@ -53,6 +53,7 @@ def wrong_values(key: Key) -> list[Any]:
         "string": [1, True, [], {}],
         "boolean": ["true", 1, 0],
         "array": ["note", 1, {}, [1], [None], ["note", 2.5]],
+        "numbers": ["{}", 1, True, [], [["a", 1.0]], {"a": None}, {"a": "1"}, {"a": True}, {"a": [1.0]}],
         "labels": ["01", 1, {}, [2], [None], [0, 1, 1], [1, 1], ["1"], [True]],
         "object": ["{}", 1, [], {}, {"kind": "marginal"}],
     }
