@@ -233,7 +233,6 @@ def call_of(settings: Settings) -> Call:
     """What the records of a call repeat of its settings."""
     return Call(
         policy=settings.policy_read,
-        policy_fingerprint=settings.policy.fingerprint,
         backend=settings.embedding_backend,
         embedder=settings.embedder,
         gate_fingerprint=None if settings.gate is None else settings.gate.fingerprint,

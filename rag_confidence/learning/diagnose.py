@@ -106,10 +106,17 @@ def diagnose(
 
 
 def _checked_policy(metrics: Metrics, log: Log, policy: MetricPolicy | None) -> MetricPolicy | None:
-    """The policy whose thresholds are looked at: as given, of the batch, or the commonest known one."""
+    """The policy whose thresholds are looked at: as given, of the batch, or the commonest known one.
+
+    It is as the commonest kind of retrieval reads it: with a corpus profile, or without.
+    """
     tally = dict(log.tally("policy_fingerprint"))
-    if policy is not None:
-        return _given(policy, tally)
+    found = _given(policy, tally) if policy is not None else _found(metrics, tally)
+    profiled = log.n - dict(log.tally("profile_fingerprint")).get(None, 0)
+    return found.profiled if found is not None and 2 * profiled > log.n else found
+
+
+def _found(metrics: Metrics, tally: Mapping[str | None, int]) -> MetricPolicy | None:
     if isinstance(metrics, MetricsBatch):
         return metrics.call.policy
     known = [one for one in (DEFAULT_POLICY, MetricPolicy.seed()) if one.fingerprint in tally]

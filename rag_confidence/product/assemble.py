@@ -68,13 +68,12 @@ _MEASURED_SIGNALS = [(f"signals.{name}", name) for name in _MEASURED]
 class Call:
     """What one call of `score` or `score_many` was told about all of its retrievals.
 
-    `policy` is as it is read: with a profile, `MetricPolicy.profiled` of the one whose fingerprint is kept.
+    `policy` is as it is read: with a profile, `MetricPolicy.profiled` of the one that was given.
     """
 
     policy: MetricPolicy
     backend: Backend
     embedder: str | None
-    policy_fingerprint: str
     gate_fingerprint: str | None = None
     profile_fingerprint: str | None = None
     model: Model | None = None
@@ -143,7 +142,7 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
         "k_returned": row.k_returned,
         "effective_k": _count(measured["effective_k"]) or 0,
         "embedder": call.embedder,
-        "policy_fingerprint": call.policy_fingerprint,
+        "policy_fingerprint": policy.fingerprint,
         "profile_fingerprint": call.profile_fingerprint,
         **_model(row.predicted, call),
         "warnings": list(row.warnings),

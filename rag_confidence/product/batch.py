@@ -157,7 +157,7 @@ class MetricsBatch:
         """How the KPIs were made; hand it to `fit_conformal_gate`."""
         call = self.call
         return Provenance.of_kpi(
-            call.policy_fingerprint, call.embedder, call.backend, call.profile_fingerprint
+            call.policy.fingerprint, call.embedder, call.backend, call.profile_fingerprint
         )
 
     @cached_property

@@ -234,8 +234,10 @@ robustness_cuts : tuple of float
 
     @cached_property
     def profiled(self) -> MetricPolicy:
-        """This policy as a call with a corpus profile reads it."""
-        return replace(self, weights=self.profile_weights, floors=self.profile_floors, grounding_top=1)
+        """This policy as a call with a corpus profile reads it; it is named by the same fingerprint."""
+        read = replace(self, weights=self.profile_weights, floors=self.profile_floors, grounding_top=1)
+        read.__dict__["fingerprint"] = self.fingerprint
+        return read
 
     @cached_property
     def contrast_units(self) -> tuple[float, float]:
