@@ -46,6 +46,17 @@ _MEANINGS: dict[str, str] = {
 }
 
 
+# What these bands mean when the signals are measured against the background of the corpus.
+_PROFILED_MEANINGS: dict[str, str] = {
+    "sharp": "the best passage stands far above what this corpus offers to any question",
+    "fuzzy": "the best passage stands somewhat above what this corpus offers to any question",
+    "diffuse": "the best passage hardly stands above what this corpus offers to any question",
+    "compact": "the next passages are close companions of the best one",
+    "split": "the next passages are loose companions of the best one",
+    "scattered": "the next passages are hardly closer to the best one than the rest",
+}
+
+
 @dataclass(frozen=True)
 class Contribution:
     """What one signal did to the KPI.
@@ -217,7 +228,7 @@ def narrative(
         *_model_lines(record),
         *_gate_lines(record),
     ]
-    if record["policy_fingerprint"] == DEFAULT_POLICY.fingerprint:
+    if record["policy_fingerprint"] == DEFAULT_POLICY.fingerprint and not record["profile_fingerprint"]:
         lines.append("  grounding gate not fitted to your embedder: see MetricPolicy.fit_grounding")
     lines += [f"  note: {warning}" for warning in record["warnings"]]
     lines += _support(passages)
@@ -228,7 +239,12 @@ def _line(record: Mapping[str, Any], signal: Signal) -> str:
     value, band = record[signal], record[f"{signal}_band"]
     if value is None:
         return f"  {_LABELS[signal]:<22}     -  not assessed"
-    return _row(_LABELS[signal], value, f"{band}: {_MEANINGS[band]}")
+    meaning = _MEANINGS[band]
+    if record["profile_fingerprint"]:
+        meaning = _PROFILED_MEANINGS.get(band, meaning)
+        if signal is not Signal.TOPICAL_GROUNDING and record[f"weights.{signal}"] == 0.0:
+            meaning += " (not counted)"
+    return _row(_LABELS[signal], value, f"{band}: {meaning}")
 
 
 def _row(label: str, value: float, words: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, update_wrapper
@@ -29,6 +30,9 @@ from rag_confidence.product.constants import (
     check_level,
 )
 from rag_confidence.product.grounding import fit_gate
+
+
+_LEAST_WEIGHT = 0.1
 
 
 class _Fit(Protocol):
@@ -274,9 +278,17 @@ robustness_cuts : tuple of float
         return {"kpi": kpi} | {signal: (*cuts, floors[signal]) for signal, cuts in self.signal_cuts.items()}
 
     @cached_property
+    def risk_floors(self) -> tuple[float, ...]:
+        """`signal_floors`, and minus infinity for drivers that hardly count: they are nobody's primary risk."""
+        floors = [*self.signal_floors.values()]
+        counts = [True, *(weight >= _LEAST_WEIGHT for weight in self.unit_weights)]
+        kept = zip(floors, counts, strict=True)
+        return tuple(floor if floor > 0.0 or counted else -math.inf for floor, counted in kept)
+
+    @cached_property
     def floor_column(self) -> FloatArray:
-        """`signal_floors` as an array of shape (5, 1)."""
-        return _column(self.signal_floors.values())
+        """`risk_floors` as an array of shape (5, 1)."""
+        return _column(self.risk_floors)
 
     @cached_property
     def unit_weights(self) -> tuple[float, ...]:

@@ -127,7 +127,7 @@ def _looped(drivers: Drivers, situation: Situation, policy: MetricPolicy) -> Mas
 def primary_risks(drivers: Drivers, policy: MetricPolicy) -> IntArray:
     """Index into `SIGNALS` of the signal that clears its floor by least, shape (Q,); -1 for none.
 
-    Signals that were not assessed are left out; ties go to the earlier signal.
+    Signals that were not assessed are left out, and drivers that hardly count; ties go to the earlier signal.
     """
     room = 100.0 * drivers.values - policy.floor_column
     # fmin passes over nan, and a query without any assessed signal keeps the sentinel.
@@ -140,7 +140,7 @@ def primary_risks(drivers: Drivers, policy: MetricPolicy) -> IntArray:
 def primary_risk_one(values: Sequence[float], policy: MetricPolicy) -> int:
     """`primary_risks` for the five `values` of one retrieval."""
     weakest, least = -1, math.inf
-    for place, (value, floor) in enumerate(zip(values, policy.signal_floors.values(), strict=True)):
+    for place, (value, floor) in enumerate(zip(values, policy.risk_floors, strict=True)):
         room = 100.0 * value - floor
         if room < least:
             weakest, least = place, room
