@@ -31,7 +31,6 @@ from rag_confidence.product.constants import (
 )
 from rag_confidence.product.grounding import fit_gate
 
-
 _LEAST_WEIGHT = 0.1
 
 
@@ -279,7 +278,7 @@ robustness_cuts : tuple of float
 
     @cached_property
     def risk_floors(self) -> tuple[float, ...]:
-        """`signal_floors`, and minus infinity for drivers that hardly count: they are nobody's primary risk."""
+        """`signal_floors`, minus infinity for drivers that hardly count: they are never the primary risk."""
         floors = [*self.signal_floors.values()]
         counts = [True, *(weight >= _LEAST_WEIGHT for weight in self.unit_weights)]
         kept = zip(floors, counts, strict=True)
