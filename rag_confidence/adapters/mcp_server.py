@@ -143,6 +143,12 @@ def check_policy(gate: SavedGate | None, policy: MetricPolicy | None) -> None:
     """Refuse a gate for KPIs of another policy than any tool here has: every call would be refused."""
     if gate is None or gate.provenance is None:
         return
+    for what, named in (("corpus profile", gate.provenance.profile), ("model", gate.provenance.model)):
+        if named is not None:
+            raise ValueError(
+                f"`--gate` must be fitted on KPIs made without a {what}; got a gate for scores of the {what} "
+                f"{named!r}, and no tool here has one. Serve it from Python with score()."
+            )
     served = [DEFAULT_POLICY, WORDLLAMA_POLICY] if policy is None else [policy]
     if gate.provenance.policy not in [one.fingerprint for one in served]:
         loaded = "no --policy is given" if policy is None else f"--policy is {policy.fingerprint!r}"

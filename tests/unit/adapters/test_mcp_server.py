@@ -149,3 +149,16 @@ def test_the_demonstration_needs_no_kit(
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert mcp_server.main(["--demo"]) == 0
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("made", "what"), [({"profile": "p"}, "corpus profile"), ({"model": "m"}, "model")])
+def test_a_gate_that_needs_more_than_the_server_has_is_refused_at_the_start(
+    made: dict[str, str], what: str
+) -> None:
+    """No tool scores with a profile or a model, so a gate for such scores would refuse every call."""
+    gate = fit_conformal_gate([0.1] * 20 + [0.9] * 20, [0] * 20 + [1] * 20, provenance=Provenance(**made))
+    refuse(
+        ValueError,
+        f"^`--gate` must be .* without a {what}; got ",
+        lambda: mcp_server.check_policy(gate, None),
+    )
