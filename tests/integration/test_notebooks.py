@@ -12,6 +12,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 EXPLORE = PROJECT / "notebooks" / "explore_retrieval.ipynb"
+CALIBRATE = PROJECT / "notebooks" / "calibrate_on_your_data.ipynb"
 SECONDS = 60
 
 pytestmark = pytest.mark.needs_extra("plots", "test")
@@ -115,3 +116,32 @@ def test_exploring_without_data_and_without_an_embedder(
     outputs = execute(EXPLORE)
     assert_tells_the_three_apart(outputs)
     assert "library rules (hashed words): 24 passages" in printed(outputs)
+
+
+def assert_calibrates(outputs: list[Any]) -> None:
+    """Another embedder, used rows and a gate without its model are refused, and three artefacts come back."""
+    out = printed(outputs)
+    assert out.count("refused: `disjoint_from` must have been fitted on other rows") == 2
+    assert "`profile` must be of the embedder" in out
+    assert "got one for the model" in out
+    assert "[True, True, True]" in out
+    assert len(re.findall(r"^  (?:model|gate|guarantee): ", out, re.MULTILINE)) == 3
+    assert len(list(pictures(outputs))) == 2
+
+
+def test_calibrating_on_made_up_vectors(environment: pytest.MonkeyPatch) -> None:
+    """Without a folder the model orders questions that it has not seen better than the best cosine does."""
+    environment.delenv("RAG_CONFIDENCE_SET", raising=False)
+    outputs = execute(CALIBRATE)
+    assert_calibrates(outputs)
+    found = dict(re.findall(r"^(best cosine|model) +AUROC (0\.\d+)$", printed(outputs), re.MULTILINE))
+    assert float(found["model"]) > float(found["best cosine"]) + 0.1
+
+
+@pytest.mark.needs_data
+def test_calibrating_on_a_folder(environment: pytest.MonkeyPatch, data_dir: Path) -> None:
+    """A labelled set on disk takes the place of the made-up vectors."""
+    environment.setenv("RAG_CONFIDENCE_SET", str(data_dir / "clapnq"))
+    outputs = execute(CALIBRATE)
+    assert_calibrates(outputs)
+    assert "clapnq (minilm): 906 passages, 600 questions" in printed(outputs)
