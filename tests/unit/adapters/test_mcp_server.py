@@ -157,8 +157,5 @@ def test_a_gate_that_needs_more_than_the_server_has_is_refused_at_the_start(
 ) -> None:
     """No tool scores with a profile or a model, so a gate for such scores would refuse every call."""
     gate = fit_conformal_gate([0.1] * 20 + [0.9] * 20, [0] * 20 + [1] * 20, provenance=Provenance(**made))
-    refuse(
-        ValueError,
-        f"^`--gate` must be .* without a {what}; got ",
-        lambda: mcp_server.check_policy(gate, None),
-    )
+    with pytest.raises(ValueError, match=f"^`--gate` must be .* without a {what}; got "):
+        mcp_server.check_policy(gate, None)
