@@ -15,6 +15,8 @@ from rag_confidence.engine.profile.sample import Sample
 _LEVELS = np.array(LEVELS)
 
 _CHUNK_ENTRIES = 2**17
+# Above every cosine; finite, because of some queries all of the sample was retrieved.
+_BEYOND = 2.0
 
 
 class Sampled(Protocol):
@@ -119,7 +121,7 @@ def _columns(cosines: FloatArray, gone: Pairs, n: IntArray) -> FloatArray:
     apart = cosines - mean[:, None]
     apart[gone] = 0.0
     spread = np.sqrt(np.einsum("qm,qm->q", apart, apart) / used)
-    cosines[gone] = np.inf
+    cosines[gone] = _BEYOND
     cosines.sort(axis=1)
     return np.vstack([mean, spread, _quantiles(cosines, used - 1), _tail(cosines, used)])
 

@@ -285,6 +285,16 @@ def test_too_small_a_background_is_not_assessed(left: int, assessed: bool, count
 
 
 @pytest.mark.parametrize("count", [1, 2])
+def test_nothing_left_is_not_assessed(count: int) -> None:
+    """Where all of the sample was retrieved every number is nan, without a warning."""
+    s = scene(4, count=3)
+    whole = np.broadcast_to(s.corpus, (3, *s.corpus.shape))[:count]
+    found = of(Scene(s.corpus, s.queries[:count], whole))
+    assert found.n.tolist() == [0] * count
+    assert all(np.isnan(getattr(found, name)).all() for name in NUMBERS)
+
+
+@pytest.mark.parametrize("count", [1, 2])
 def test_typicality_is_the_cosine_to_the_mean_query(count: int) -> None:
     """Typicality is the cosine to the mean query; nan without one, or where it has no direction."""
     s = scene(9, count=count)
