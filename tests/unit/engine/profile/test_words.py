@@ -15,6 +15,7 @@ from rag_confidence.engine.profile.words import (
     idf_mass,
     idf_mass_union,
     idf_shares,
+    text_match,
     words_of,
 )
 
@@ -118,3 +119,23 @@ def test_without_document_frequencies_nothing_is_assessed() -> None:
     assert idf_mass_union(Corpus(None, 0), "cat", ["cat"]) is None
     assert idf_mass(Corpus.of(["a cat", "a dog"]), "cat", []) == 0.0
     assert idf_mass_union(Corpus.of(["a cat", "a dog"]), "cat", []) == 0.0
+
+
+@given(st.lists(texts, min_size=1, max_size=5), texts, st.lists(texts, max_size=6))
+def test_the_match_is_that_of_the_best_and_of_the_three_best(
+    corpus: list[str], query: str, served: list[str]
+) -> None:
+    """The largest share, and the mean of the three largest or of as many as there are; nothing of nothing."""
+    shares = [ref.idf_share(corpus, query, [text]) for text in served]
+    found = text_match(Corpus.of(corpus), query, served)
+    if not shares or None in shares:
+        assert found == {}
+        return
+    best = sorted((share for share in shares if share is not None), reverse=True)[:3]
+    assert found == pytest.approx({"text_best": best[0], "text_top3": sum(best) / len(best)}, abs=1e-12)
+    assert 0.0 <= found["text_top3"] <= found["text_best"] <= 1.0
+
+
+def test_without_counts_there_is_no_match() -> None:
+    """A profile without texts knows no rare words."""
+    assert text_match(Corpus(None, 0), "alpha", ["alpha"]) == {}
