@@ -278,11 +278,15 @@ robustness_cuts : tuple of float
 
     @cached_property
     def risk_floors(self) -> tuple[float, ...]:
-        """`signal_floors`, minus infinity for drivers that hardly count: they are never the primary risk."""
-        floors = [*self.signal_floors.values()]
-        counts = [True, *(weight >= _LEAST_WEIGHT for weight in self.unit_weights)]
-        kept = zip(floors, counts, strict=True)
-        return tuple(floor if floor > 0.0 or counted else -math.inf for floor, counted in kept)
+        """What a signal is measured from when the primary risk is looked for.
+
+        Its floor; where no driver has one, `grounding_min`, so that signals compare by their values; and
+        minus infinity for drivers without a floor that hardly count: they are never the primary risk.
+        """
+        floors = self.floors.as_tuple()
+        instead = 0.0 if any(floors) else self.grounding_min
+        usual = [instead if weight >= _LEAST_WEIGHT else -math.inf for weight in self.unit_weights]
+        return (self.grounding_min, *(floor or other for floor, other in zip(floors, usual, strict=True)))
 
     @cached_property
     def floor_column(self) -> FloatArray:

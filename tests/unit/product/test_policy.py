@@ -65,6 +65,16 @@ def test_a_policy_is_read_otherwise_with_a_profile() -> None:
     assert MetricPolicy().contrast_units == (0.3, 0.15)
 
 
+def test_the_primary_risk_is_looked_for_above_the_floors() -> None:
+    """Without any floor signals compare by their values; drivers that hardly count have none to clear."""
+    assert MetricPolicy().risk_floors == (50, 55, 55, 60, 60)
+    assert MetricPolicy().profiled.risk_floors == (50, 50, -math.inf, -math.inf, -math.inf)
+    some = MetricPolicy(
+        grounding_min=40, floors=DriverValues(0, 70, 30, 0), weights=DriverValues(5, 1, 0.1, 0.1)
+    )
+    assert some.risk_floors == (40, 0, 70, 30, -math.inf)
+
+
 def test_a_policy_is_frozen() -> None:
     """What a decision was made with cannot change after it."""
     with pytest.raises(FrozenInstanceError):
