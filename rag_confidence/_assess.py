@@ -43,6 +43,8 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     notes: Notes = defaultdict(list)
     note_counts(batch, asked, settings, notes)
     measured = measure_batch(batch, asked, settings, notes)
+    if settings.profile is not None:
+        _match_texts(measured.signals, batch, asked, settings.profile)
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
     assessed = ~(batch.no_passages | batch.degenerate_query)
@@ -126,26 +128,30 @@ def _measured_block(block: Block, asked: Asked, settings: Settings, notes: Notes
         scatter(signals, [at], with_loops(refined, found))
     if settings.profile is not None:
         signals = _profiled(signals, block, asked, settings.profile, settings.embedder)
-        for at, row in enumerate(block.rows.tolist()):
-            match = text_signals(asked, row, settings.profile)
-            if match:
-                scatter(signals, [at], signals.take([at]).with_values(match))
     return replace(measured, signals=signals)
 
 
-def text_signals(asked: Asked, row: int, profile: CorpusProfile) -> dict[str, float]:
+def _match_texts(signals: Signals, batch: Batch, asked: Asked, profile: CorpusProfile) -> None:
+    """Write the text signals of the retrievals that can have some into `signals`, which nobody else holds."""
+    for row in [row for block in batch.blocks for row in block.rows.tolist()]:
+        match = text_signals(batch, asked, row, profile)
+        if match:
+            scatter(signals, [row], signals.take([row]).with_values(match))
+
+
+def text_signals(batch: Batch, asked: Asked, row: int, profile: CorpusProfile) -> dict[str, float]:
     """Shares of the question's rare words in its passages; nothing without both texts or without counts."""
-    question, texts = asked.questions.get(row), asked.texts.get(row)
-    if question is None or texts is None or profile.document_frequencies is None:
+    question = asked.questions.get(row)
+    if question is None or row not in asked.texts or profile.document_frequencies is None:
         return {}
-    return text_match(profile, question, texts)
+    return text_match(profile, question, _kept_texts(batch, asked, row))
 
 
 def _profiled(
     signals: Signals, block: Block, asked: Asked, profile: CorpusProfile, embedder: str | None
 ) -> Signals:
     """The signals of a block with those that need a profile."""
-    profile.check(block.queries, block.passages, embedder)
+    profile.check(block.queries, block.passages, embedder, rows=block.rows if asked.is_batch else None)
     found = against_background(
         signals, block.queries, block.passages, profile=profile, deeper=deeper_cosines(block, asked)
     )

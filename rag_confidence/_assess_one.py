@@ -33,7 +33,7 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
     )
     if settings.profile is not None:
         measured.signals.update(_against(settings.profile, measured, block, settings.embedder))
-        measured.signals.update(text_signals(asked, 0, settings.profile))
+        measured.signals.update(text_signals(batch, asked, 0, settings.profile))
     drivers = _drivers(measured.signals, settings)
     notes: Notes = defaultdict(list)
     note_counts(batch, asked, settings, notes)

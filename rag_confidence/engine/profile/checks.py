@@ -108,11 +108,11 @@ def refuse_other_dimension(dimension: int, queries: FloatArray, passages: FloatA
         )
 
 
-def refuse_foreign(rows: IntArray, count: int) -> None:
-    """Refuse lists of passages whose vectors lie as those of an unrelated embedder would."""
+def refuse_foreign(rows: IntArray, *, alone: bool) -> None:
+    """Refuse lists of passages, at `rows` of a batch, whose vectors lie as an unrelated embedder's would."""
     if len(rows) == 0:
         return
-    where = "" if count == 1 else f" in {len(rows)} of {count} retrievals, at rows {_shown(rows)}"
+    where = "" if alone else f" at {len(rows)} rows, {_shown(rows)},"
     raise CalibrationMismatch(
         f"`profile` must be of the embedder and the corpus that the passages come from; got passages{where} "
         "whose vectors lie as those of another embedder would. Fit a profile of this embedder's vectors of "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_confidence import _artefact
-from rag_confidence._types import FloatArray
+from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.profile import checks, storage
 from rag_confidence.engine.profile.embedder import EmbedderTest, embedder_test, foreign_rows
 from rag_confidence.engine.profile.fitting import (
@@ -222,7 +222,14 @@ class CorpusProfile:
             query_centroid=self.query_centroid,
         )
 
-    def check(self, queries: FloatArray, passages: FloatArray, embedder: str | None = None) -> None:
+    def check(
+        self,
+        queries: FloatArray,
+        passages: FloatArray,
+        embedder: str | None = None,
+        *,
+        rows: IntArray | None = None,
+    ) -> None:
         """Refuse vectors that were not made by the embedder of the profile.
 
         Parameters
@@ -233,6 +240,8 @@ class CorpusProfile:
             Served passages, finite, no zero row.
         embedder : str, optional
             Name given with the call; without one, or without one in the profile, names are not compared.
+        rows : ndarray of int, shape (Q,), optional
+            What a refusal calls the retrievals, where they are some of a larger batch.
 
         Raises
         ------
@@ -252,7 +261,9 @@ class CorpusProfile:
                 f"`embedder` must be {self.embedder!r}, which made the profile; got {embedder!r}. "
                 "Fit a profile of the vectors of this model."
             )
-        checks.refuse_foreign(foreign_rows(self.embedder_test, passages), len(passages))
+        found = foreign_rows(self.embedder_test, passages)
+        alone = rows is None and len(passages) == 1
+        checks.refuse_foreign(found if rows is None else rows[found], alone=alone)
 
     def __repr__(self) -> str:
         name = "" if self.embedder is None else f", embedder={self.embedder!r}"

@@ -116,7 +116,7 @@ def test_queries_are_never_judged() -> None:
     own = lists_of(rows, count=3)
     profile.check(turned(own[:, 0]), own, None)
     with pytest.raises(
-        CalibrationMismatch, match=r"(?s)^`profile` must be of the embedder .+ at rows 0, 1, 2 "
+        CalibrationMismatch, match=r"(?s)^`profile` must be of the embedder .+ at 3 rows, 0, 1, 2, "
     ):
         profile.check(own[:, 0], turned(own), None)
     with pytest.raises(CalibrationMismatch, match=r"got passages whose vectors lie"):
