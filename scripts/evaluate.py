@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,19 @@ from evaluation.cache import Cache
 from evaluation.collection import SetProblem, find_embedders, find_sets
 from evaluation.histories import deployments
 from evaluation.pages import write
+from evaluation.part import HELD_OUT
 from evaluation.plan import FULL, MAIN_K, QUICK, Effort, parts
 from evaluation.results import collected
 from evaluation.run import How, results
+from evaluation.strata import LEAST, LEAST_CORPUS
 
 from rag_confidence import MetricPolicy, __version__
 
 PROJECT = Path(__file__).resolve().parents[1]
 KS = (5, 10, 20)
+_NOTHING = (
+    f"no kind of negatives has {LEAST} rows of each class on a corpus of {LEAST_CORPUS} passages or more."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         every = find_sets(options.folder)
         places = find_sets(options.folder, options.sets)
         embedders = find_embedders(places, options.embedders)
-        ks = sorted(options.k or ((MAIN_K,) if options.quick else KS))
+        ks = sorted({MAIN_K, *(options.k or (() if options.quick else KS))})
         todo = list(parts(places, every, embedders, ks))
         beside = deployments(every, embedders, ks)
         found = results(todo, beside, How(effort, Cache(options.cache), options.jobs, options.fresh))
@@ -50,8 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("evaluate.py: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
-    run = described(options, effort, {"sets": [p.name for p in places], "embedders": embedders, "k": ks})
-    for path in write(collected(found), options.out, run):
+    cells = collected(found)
+    if not cells.cells:
+        print(f"evaluate.py: {_NOTHING}", file=sys.stderr)
+        return 2
+    scope = {"sets": [place.name for place in places], "embedders": embedders, "k": ks}
+    for path in write(cells, options.out, described(options, effort, scope | noted(found))):
         print(path)
     return 0
 
@@ -64,7 +73,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", help="names of the sets (default: all)")
     parser.add_argument("--embedders", nargs="+", help="names of the embedders (default: all)")
     parser.add_argument(
-        "--k", nargs="+", type=_passages, help="numbers of passages, 2 to 20 (default: 5 10 20)"
+        "--k", nargs="+", type=_passages, help="passages served, 2 to 20; 10 always (default: 5 20)"
     )
     parser.add_argument(
         "--out", type=Path, default=PROJECT / "docs" / "evaluation", help="folder of the pages"
@@ -105,6 +114,17 @@ def described(options: argparse.Namespace, effort: Effort, scope: dict[str, Any]
         "version": __version__,
         "policy": MetricPolicy().fingerprint,
     }
+
+
+def noted(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sets whose profile saw other queries than those evaluated, and strata with too few rows."""
+    held_out = {part["set"] for part in found if part["profile_queries"] == HELD_OUT}
+    few = [
+        {"set": part["set"], "embedder": part["embedder"], "k": part["k"], "stratum": stratum, **counts}
+        for part in found
+        for stratum, counts in part["left_out"].items()
+    ]
+    return {"held_out_queries": sorted(held_out), "left_out": few}
 
 
 def _count(text: str) -> int:

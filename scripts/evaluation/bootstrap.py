@@ -29,7 +29,7 @@ class Interval:
     p: float
 
 
-def draws(name: str, n_units: int, rounds: int, seed: int) -> FloatArray:
+def draws(name: str, n_units: int, *, rounds: int, seed: int) -> FloatArray:
     """How often each of `n_units` queries of a set is drawn in each round, shape (n_units, rounds).
 
     The draws depend on the name of the set and not on the embedder: averages over embedders stay paired.

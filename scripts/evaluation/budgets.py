@@ -58,7 +58,7 @@ def is_possible(sufficient: Mask, budget: int) -> bool:
     return len(sufficient) >= 2 * budget and rarer >= 2 * _EACH
 
 
-def training_rows(sufficient: Mask, budget: int, seed: int, name: str) -> IntArray:
+def training_rows(sufficient: Mask, budget: int, *, seed: int, name: str) -> IntArray:
     """`budget` rows at random, each class in proportion, three of each at least; ascending."""
     rng = np.random.default_rng([_SALT, zlib.crc32(name.encode()), seed])
     share = round(budget * float(sufficient.mean()))

@@ -25,11 +25,12 @@ def draw(results: Results, folder: Path) -> list[str]:
 
 def _budgets(results: Results, path: Path) -> list[str]:
     """What scores gain over the maximum cosine by number of labels: differences, since the pairs change."""
-    budgets = [b for b in results.budgets() if results.at(k=MAIN_K, stratum="natural", labels=b)]
+    stratum = results.main_stratum()
+    budgets = [b for b in results.budgets() if results.at(k=MAIN_K, stratum=stratum, labels=b)]
     if not budgets:
         return []
     figure, axes = _canvas()
-    by_budget = {b: results.at(k=MAIN_K, stratum="natural", labels=b) for b in budgets}
+    by_budget = {b: results.at(k=MAIN_K, stratum=stratum, labels=b) for b in budgets}
     free = best_label_free(scores_of(by_budget[budgets[0]]))
     for name, style in ((free, "--"), *((one, "o-") for one in _LEARNED)):
         found = [difference(by_budget[b], name, "max").difference for b in budgets]
@@ -46,7 +47,7 @@ def _strata(results: Results, path: Path) -> list[str]:
     """AUROC of three scores by the kind of negatives."""
     strata = [one for one in results.strata() if one != "natural"]
     names = dict.fromkeys(
-        ("seed", "max", best_label_free(scores_of(results.at(k=MAIN_K, stratum="natural"))))
+        ("seed", "max", best_label_free(scores_of(results.at(k=MAIN_K, stratum=results.main_stratum()))))
     )
     if not strata:
         return []

@@ -38,7 +38,8 @@ def write(results: Results, folder: Path, run: Mapping[str, Any]) -> list[Path]:
 
 def index(results: Results, run: Mapping[str, Any], pictures: Sequence[str]) -> str:
     """The page to read first."""
-    cells = results.at(k=MAIN_K, stratum="natural")
+    stratum = results.main_stratum()
+    cells = results.at(k=MAIN_K, stratum=stratum)
     ours = best_label_free(scores_of(cells))
     few = list(dict.fromkeys(("max", "deviation", "excess", "seed", "plain", ours)))
     parts = [
@@ -46,14 +47,14 @@ def index(results: Results, run: Mapping[str, Any], pictures: Sequence[str]) -> 
         _lead(run),
         "## In one minute",
         "\n".join(_sentences(results, ours)),
-        make.ladder_table(results, "natural").markdown(),
+        make.ladder_table(results, stratum).markdown(),
         *(f"![{words.CAPTIONS[name]}](figures/{name})" for name in pictures),
         "## Scores without labels",
-        make.scores_table(cells, f"Natural negatives, k = {MAIN_K}").markdown(),
+        make.scores_table(cells, f"Stratum: {stratum}, k = {MAIN_K}").markdown(),
         make.strata_table(results, few).markdown(),
-        make.ks_table(results, "natural", few).markdown(),
+        make.ks_table(results, stratum, few).markdown(),
         "## Scores that learn from labels",
-        *_markdown(make.budgets_table(results, MAIN_K, "natural")),
+        *_markdown(make.budgets_table(results, MAIN_K, stratum)),
         "## What was aimed at",
         make.targets_table(results).markdown(),
         "## Pages",
@@ -148,20 +149,20 @@ def _sentences(results: Results, ours: str) -> list[str]:
         cells = results.at(k=MAIN_K, stratum=stratum)
         apart = difference(cells, ours, "max")
         lines.append(
-            f"- **{stratum}**: AUROC {mean(cells, ours, 'auroc'):.3f} for the {make.label_of(ours)}, "
-            f"{mean(cells, 'max', 'auroc'):.3f} for the best cosine alone: {_word(apart)} "
+            f"- **{stratum}**: {make.label_of(ours)} has AUROC {mean(cells, ours, 'auroc'):.3f}, "
+            f"{_word(apart)} the best cosine alone with {mean(cells, 'max', 'auroc'):.3f} "
             f"({make.interval_text(apart)})."
         )
     return lines + _shape_line(results) + _label_line(results, ours)
 
 
 def _shape_line(results: Results) -> list[str]:
-    cells = results.at(k=MAIN_K, stratum="natural")
+    cells = results.at(k=MAIN_K, stratum=results.main_stratum())
     apart = difference(cells, "plain", "max")
     if apart.difference != apart.difference:
         return []
     return [
-        f"- **Shape without a profile**: the KPI of the default policy is {_word(apart)} than the best "
+        f"- **Shape without a profile**: the KPI of the default policy is {_word(apart)} the best "
         f"cosine alone ({make.interval_text(apart)})."
     ]
 
@@ -170,7 +171,7 @@ def _label_line(results: Results, ours: str) -> list[str]:
     """From how many labels on the learned score is better than the label-free one."""
     found = {}
     for budget in results.budgets():
-        cells = results.at(k=MAIN_K, stratum="natural", labels=budget)
+        cells = results.at(k=MAIN_K, stratum=results.main_stratum(), labels=budget)
         found[budget] = difference(cells, "model", ours)
     if not any(one.difference == one.difference for one in found.values()):
         return []
@@ -182,16 +183,18 @@ def _label_line(results: Results, ours: str) -> list[str]:
 
 def _word(apart: Interval) -> str:
     if apart.low > 0.0:
-        return "better"
+        return "better than"
     if apart.high < 0.0:
-        return "worse"
-    return "no better or worse beyond chance"
+        return "worse than"
+    return "not told apart from"
 
 
 def _method(run: Mapping[str, Any]) -> str:
     effort = Effort(**run["effort"])
     queries = "all judged queries" if effort.limit is None else f"at most {effort.limit} judged queries a set"
-    return words.METHOD.format(queries=queries, **{k: v for k, v in asdict(effort).items() if k != "limit"})
+    held_out = ", ".join(run["held_out_queries"]) or "none"
+    numbers = {name: value for name, value in asdict(effort).items() if name != "limit"}
+    return words.METHOD.format(queries=queries, held_out=held_out, **numbers)
 
 
 def _markdown(table: Table | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from evaluation.plan import BUDGETS, MAIN_BUDGET, MAIN_K, Effort, Part
 from evaluation.samples import view_of
 from evaluation.strata import Draw, enough
 
+HELD_OUT, EVALUATED = "held out", "evaluated, without labels"
 _DIGITS = 6
 
 
@@ -32,28 +34,40 @@ def measured(part: Part, effort: Effort, prior: Mapping[str, Any] | None = None)
     foreign = [read_queries(place, part.embedder) for place in part.strangers]
     draw = Draw(part.k, effort.limit, effort.seed)
     rows = part.family.rows(data, foreign, draw)
+    members = {
+        name: kept for name, kept in rows.strata.items() if enough(rows.sufficient[kept], len(rows.corpus))
+    }
     view, held_out = view_of(data, rows, draw, effort)
-    free = {one.name: one.of(view) for one in _predictors(view)}
-    weights = draws(data.name, rows.n_units, effort.rounds, effort.seed)[rows.unit]
-    told = _Labels(part, effort, view, free, learned(prior))
-    strata: dict[str, Any] = {}
-    for name, members in rows.strata.items():
-        if enough(rows.sufficient[members]):
-            whole = strata.get("natural") if members.all() else None
-            strata[name] = whole or _stratum(told, (rows.sufficient, members, weights))
     return {
         "set": data.name,
         "embedder": part.embedder,
         "k": part.k,
         "family": part.family.name,
-        "profile_queries": "held out" if held_out else "the evaluated queries, without labels",
+        "profile_queries": HELD_OUT if held_out else EVALUATED,
         "left_out": {
-            name: _counts(rows.sufficient[members])
-            for name, members in rows.strata.items()
-            if name not in strata
+            name: _counts(rows.sufficient[kept]) for name, kept in rows.strata.items() if name not in members
         },
-        "strata": strata,
+        "strata": _strata(_Job(part, effort, prior), view, members) if members else {},
     }
+
+
+@dataclass(frozen=True)
+class _Job:
+    part: Part
+    effort: Effort
+    prior: Mapping[str, Any] | None
+
+
+def _strata(job: _Job, view: View, members: Mapping[str, Mask]) -> dict[str, Any]:
+    rows = view.rows
+    free = {one.name: one.of(view) for one in _predictors(view)}
+    drawn = draws(job.part.place.name, rows.n_units, rounds=job.effort.rounds, seed=job.effort.seed)
+    weights, told = drawn[rows.unit], _Labels(job, view, free)
+    found: dict[str, Any] = {}
+    for name, kept in members.items():
+        whole = found.get("natural") if kept.all() else None
+        found[name] = whole or _stratum(told, (rows.sufficient, kept, weights))
+    return found
 
 
 def _predictors(view: View) -> list[Predictor]:
@@ -64,16 +78,9 @@ def _predictors(view: View) -> list[Predictor]:
 class _Labels:
     """The learned scores of a part, fitted when a stratum first asks for them and kept for the next."""
 
-    def __init__(
-        self,
-        part: Part,
-        effort: Effort,
-        view: View,
-        free: Mapping[str, FloatArray],
-        learners: tuple[Learner, ...],
-    ) -> None:
-        self.part, self.effort, self.view, self.free = part, effort, view, free
-        self.learners, self.sufficient = learners, view.rows.sufficient
+    def __init__(self, job: _Job, view: View, free: Mapping[str, FloatArray]) -> None:
+        self.part, self.effort, self.view, self.free = job.part, job.effort, view, free
+        self.learners, self.sufficient = learned(job.prior), view.rows.sufficient
         self.fits: dict[str, Fit] = {}
         self.told: dict[int, Told] = {}
 
@@ -85,7 +92,9 @@ class _Labels:
         """What every learner says after each draw of so many labels, beside the scores to compare with."""
         if budget not in self.told:
             seeds = range(self.effort.draws)
-            chosen = [training_rows(self.sufficient, budget, seed, self.part.place.name) for seed in seeds]
+            chosen = [
+                training_rows(self.sufficient, budget, seed=seed, name=self.part.place.name) for seed in seeds
+            ]
             here = {one.name: self._fit(one) for one in learners_at(self.learners, budget)}
             named = self.free if budget == MAIN_BUDGET else ("max", best_label_free([*self.free]))
             beside = {name: self.free[name] for name in named}

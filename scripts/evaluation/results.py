@@ -71,6 +71,10 @@ class Results:
         found = {cell.stratum for cell in self.cells}
         return [name for family in FAMILIES for name in family.strata if name in found]
 
+    def main_stratum(self) -> str:
+        """The stratum that the first page is about: the natural one, or the first that has enough rows."""
+        return next(iter(self.strata()))
+
     def ks(self) -> list[int]:
         """Every k, ascending."""
         return sorted({cell.k for cell in self.cells})

@@ -19,7 +19,7 @@ from _data import RELATED, FloatArray, IntArray, Mask
 
 from evaluation.collection import Collection, Questions, search
 
-LEAST = 25
+LEAST, LEAST_CORPUS = 25, 100
 _WITHHELD, _GAP, _LIMIT = 0x817, 0x9A9, 0x51D
 
 
@@ -174,9 +174,11 @@ def strangers(name: str, others: Sequence[str]) -> list[str]:
     return [other for other in others if other != name and frozenset({name, other}) not in RELATED]
 
 
-def enough(sufficient: Mask) -> bool:
-    """Whether both classes have rows to measure on."""
-    return min(np.count_nonzero(sufficient), np.count_nonzero(~sufficient)) >= LEAST
+def enough(sufficient: Mask, n_corpus: int) -> bool:
+    """Whether both classes have rows to measure on, and the corpus passages to draw a sample from."""
+    return (
+        n_corpus >= LEAST_CORPUS and min(np.count_nonzero(sufficient), np.count_nonzero(~sufficient)) >= LEAST
+    )
 
 
 def _asked(data: Collection, places: IntArray) -> tuple[str, ...]:

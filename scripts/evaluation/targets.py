@@ -31,8 +31,10 @@ class Target:
 
 
 def targets(results: Results) -> list[Target]:
-    """Every target, in order; those of scores that this run lacks are not measured."""
+    """Every target, in order; those of scores that this run lacks are not measured, and none without rows."""
     cells = results.at(k=MAIN_K, stratum=STRATUM)
+    if not cells:
+        return []
     return [*_label_free(cells), *_learned(results), *_use(cells, results)]
 
 

@@ -20,11 +20,12 @@ AGAIN = """```sh
 python scripts/evaluate.py FOLDER{quick}
 ```"""
 METHOD = """\
-- Rows: {queries}. A stratum of a pair counts when each class has at least 25 rows.
+- Rows: {queries}. A stratum of a pair counts when each class has at least 25 rows, and the corpus at
+  least 100 passages.
 - Profile: {sample} passages of the corpus and {query_sample} queries, drawn at random without labels. The
-  queries are ones that are not evaluated where a set has enough of them; else they are drawn from the
-  evaluated ones, of which the profile sees the vectors only. Candidates: the cosines of the 20 nearest
-  passages.
+  queries are ones that are not evaluated where a set has enough of them (here: {held_out}); else they are
+  drawn from the evaluated ones, of which the profile sees the vectors only. Candidates: the cosines of the 20
+  nearest passages.
 - Nothing learned from a set is tested on it, except on rows that were not drawn: ConfidenceModel starts from
   a prior learned on the other sets.
 - Learned scores: {draws} draws of labels, each class in its share, three of each at least; tested on all

@@ -117,6 +117,17 @@ def test_a_set_alone_has_no_topic_gaps(tmp_path: Path) -> None:
     assert "topic gap" not in {one["stratum"] for one in numbers(tmp_path / "pages")["means"]}
 
 
+def test_without_negatives_there_is_nothing_to_say(tmp_path: Path) -> None:
+    """Too few rows of a class in every stratum: one line, exit code 2, no page."""
+    place = beir_folder.write_set(tmp_path, "few", queries=30, passages=60)
+    done = run(place, *SMALL, "--out", tmp_path / "pages", "--cache", tmp_path / "cache")
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "evaluate.py: no kind of negatives has 25 rows of each class on a corpus of 100 passages or more.\n"
+    )
+    assert not (tmp_path / "pages").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -18,7 +18,7 @@ def test_a_weighted_row_is_a_repeated_row(decimals: int) -> None:
     """Every metric of every round is that of the rows repeated by their weights, with and without ties."""
     rng = np.random.default_rng(decimals)
     scores, good = rng.standard_normal(70).round(decimals), rng.random(70) < 0.4
-    weights = draws("set", 70, 40, 0)
+    weights = draws("set", 70, rounds=40, seed=0)
     found = replicates(scores, good, weights)
     for at in range(40):
         rows = np.repeat(np.arange(70), weights[:, at].astype(int))
@@ -38,9 +38,9 @@ def test_a_round_of_one_class_is_undefined() -> None:
 
 def test_draws_belong_to_a_set() -> None:
     """Equal sets and seeds give equal draws; each round draws as many queries as there are."""
-    first = draws("squad2", 30, 5, 1)
-    assert np.array_equal(first, draws("squad2", 30, 5, 1))
-    assert not np.array_equal(first, draws("clapnq", 30, 5, 1))
+    first = draws("squad2", 30, rounds=5, seed=1)
+    assert np.array_equal(first, draws("squad2", 30, rounds=5, seed=1))
+    assert not np.array_equal(first, draws("clapnq", 30, rounds=5, seed=1))
     assert first.sum(axis=0).tolist() == [30.0] * 5
 
 

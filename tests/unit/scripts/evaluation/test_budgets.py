@@ -17,7 +17,7 @@ def test_a_draw_keeps_the_share_of_each_class(size: int, ones: int, seed: int) -
     good[: min(ones, size - 6)] = True
     budget = size // 2
     if is_possible(good, budget):
-        train = training_rows(good, budget, seed, "set")
+        train = training_rows(good, budget, seed=seed, name="set")
         assert len(set(train.tolist())) == budget
         found = int(good[train].sum())
         assert found >= 3
@@ -37,7 +37,7 @@ def test_scores_are_measured_where_they_did_not_learn() -> None:
     rng = np.random.default_rng(0)
     good = rng.random(60) < 0.5
     signal = rng.random(60)
-    chosen = [training_rows(good, 20, seed, "set") for seed in range(3)]
+    chosen = [training_rows(good, 20, seed=seed, name="set") for seed in range(3)]
 
     def by_heart(train: np.ndarray, seed: int) -> np.ndarray:
         told = signal.copy()
@@ -45,7 +45,7 @@ def test_scores_are_measured_where_they_did_not_learn() -> None:
         return told
 
     told = learn({"heart": by_heart}, good, chosen, {"signal": signal})
-    weights = draws("set", 60, 10, 0)
+    weights = draws("set", 60, rounds=10, seed=0)
     stratum = np.arange(60) % 5 != 0
     found = measure(told, good, stratum, weights)
     tested = [stratum & ~np.isin(np.arange(60), train) for train in chosen]

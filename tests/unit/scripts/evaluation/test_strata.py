@@ -71,9 +71,10 @@ def test_related_sets_are_no_strangers() -> None:
 
 
 def test_both_classes_need_rows() -> None:
-    """Twenty-five of each."""
-    assert enough(np.arange(50) < 25)
-    assert not enough(np.arange(50) < 24)
+    """Twenty-five of each, and a hundred passages to sample."""
+    assert enough(np.arange(50) < 25, 100)
+    assert not enough(np.arange(50) < 24, 100)
+    assert not enough(np.arange(50) < 25, 99)
 
 
 @pytest.mark.needs_data
