@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import Retrieval, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, ReasonCode, Signal, Verdict, score
-from rag_confidence.product.narrative import _MEANINGS, ACTIONS, reason
+from rag_confidence.product.narrative import _MEANINGS, _PROFILED_MEANINGS, ACTIONS, reason
 from rag_confidence.product.verdict import CODES, SIGNAL_BANDS
 
 QUERY = np.eye(4)[0]
@@ -95,6 +95,65 @@ def test_every_verdict_has_an_action() -> None:
 def test_every_band_has_a_meaning() -> None:
     """The card explains each word that it prints."""
     assert set(_MEANINGS) == {word for words in SIGNAL_BANDS.values() for word in words}
+
+
+WITH_PROFILE = score(QUERY, GOOD).to_dict() | {
+    "profile_fingerprint": "abc",
+    "answer_localization_band": "fuzzy",
+    "weights.evidence_consistency": 0.0,
+}
+WITH_MODEL: dict[str, Any] = {
+    "model_fingerprint": "abc",
+    "p_sufficient": 0.25,
+    "model_contributions": {"intercept": -9.0, "signals.a": 0.5, "signals.b": -0.75},
+    "model_out_of_range": [],
+}
+
+
+def test_with_a_profile_drivers_are_described_as_what_they_are_there() -> None:
+    """Bands of localization and cohesion have other meanings; drivers without weight are said not to count."""
+    changed = {"sharp", "fuzzy", "diffuse", "compact", "split", "scattered"}
+    assert set(_PROFILED_MEANINGS) == changed
+    assert all(_PROFILED_MEANINGS[word] != _MEANINGS[word] for word in changed)
+    card = RagConfidenceMetrics.from_dict(WITH_PROFILE).narrate()
+    assert _PROFILED_MEANINGS["fuzzy"] in card
+    assert _MEANINGS["fuzzy"] not in card
+    rows = {line.strip()[:12]: line for line in card.splitlines()}
+    assert rows["evidence con"].endswith("(not counted)")
+    assert not rows["query robust"].endswith("(not counted)")
+    assert "fit_grounding" not in card
+    assert (
+        "fit_grounding"
+        in RagConfidenceMetrics.from_dict(WITH_PROFILE | {"profile_fingerprint": None}).narrate()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "lines"),
+    [
+        ({}, ["  model: P(sufficient) 0.250; log-odds from b -0.75, a +0.50"]),
+        (
+            {"model_contributions": {"intercept": 1.0}},
+            ["  model: P(sufficient) 0.250; log-odds from no signal"],
+        ),
+        (
+            {"model_contributions": {f"signals.{name}": at / 8 for at, name in enumerate("abcdef")}},
+            ["  model: P(sufficient) 0.250; log-odds from f +0.62, e +0.50, d +0.38, c +0.25"],
+        ),
+        (
+            {"model_out_of_range": ["signals.a", "signals.b"]},
+            [
+                "  model: P(sufficient) 0.250; log-odds from b -0.75, a +0.50",
+                "  model: outside what it was trained on: a, b",
+            ],
+        ),
+        ({"model_contributions": None, "model_out_of_range": None, "p_sufficient": None}, []),
+    ],
+)
+def test_the_card_shows_what_a_model_rests_on(changed: dict[str, Any], lines: list[str]) -> None:
+    """The four largest parts beside the intercept, largest first, and what is out of range."""
+    m = RagConfidenceMetrics.from_dict(WITH_PROFILE | WITH_MODEL | changed)
+    assert [line for line in m.narrate().splitlines() if "model:" in line] == lines
 
 
 @pytest.mark.parametrize(("cut", "value"), [(0.5004, 0.50049), (0.5, 0.5), (0.99951, 0.99955), (1e-4, 1e-4)])
