@@ -111,7 +111,7 @@ WITH_MODEL: dict[str, Any] = {
 
 
 def test_with_a_profile_drivers_are_described_as_what_they_are_there() -> None:
-    """Bands of localization and cohesion have other meanings; drivers without weight are said not to count."""
+    """Localization and cohesion have other meanings; drivers without weight are said not to count."""
     changed = {"sharp", "fuzzy", "diffuse", "compact", "split", "scattered"}
     assert set(_PROFILED_MEANINGS) == changed
     assert all(_PROFILED_MEANINGS[word] != _MEANINGS[word] for word in changed)
