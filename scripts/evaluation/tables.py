@@ -56,10 +56,8 @@ def ladder_table(results: Results, stratum: str) -> Table:
     for have, cells, score in steps:
         there = measured_by(cells, score)
         if there:
-            apart = difference(there, score, "max")
-            rows.append(
-                [have, label_of(score), len(there), mean(there, score, "auroc"), interval_text(apart)]
-            )
+            apart = "" if score == "max" else interval_text(difference(there, score, "max"))
+            rows.append([have, label_of(score), len(there), mean(there, score, "auroc"), apart])
     return Table(
         "What to use with what you have",
         "Each line has all of the lines above it too. Mean AUROC over pairs; the last column compares with "
