@@ -114,6 +114,11 @@ def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
         raise ValueError("vectors that are not of unit length")
     if not fields["background_scale"] > 0.0:
         raise ValueError("a background without spread")
+    typical, units = fields["typical_companionship"], fields["contrast_units"]
+    if typical is not None and not 0.0 <= typical <= 1.0:
+        raise ValueError("a companionship outside [0, 1]")
+    if units is not None and not (len(units) == 2 and units[0] >= 0.0 and units[1] > 0.0):
+        raise ValueError("contrast units that are no centre and scale")
 
 
 def write(path: str | os.PathLike[str], payload: Mapping[str, Any]) -> None:
