@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_confidence import MetricPolicy, MetricsBatch, RagConfidenceMetrics, Signal, score_many
+from rag_confidence import (
+    CorpusProfile,
+    MetricPolicy,
+    MetricsBatch,
+    RagConfidenceMetrics,
+    Signal,
+    score_many,
+)
+from rag_confidence.product.record import KEY_NAMES
 
 QUERIES = np.eye(4)[[0, 0, 0, 0, 1]]
 GOOD = np.array([[0.9, 0.4, 0.1, 0], [0.85, 0.5, 0, 0.1], [0.8, 0.5, 0.1, 0.1], [0.78, 0.5, 0.1, 0.1]])
@@ -52,6 +60,22 @@ def test_columns_equal_the_results() -> None:
         for name in (*(s.value for s in Signal), "p_sufficient"):
             value, column = getattr(m, name), getattr(b, name)[i]
             assert math.isnan(column) if value is None else column == value, name
+
+
+def test_every_signal_of_the_record_is_a_column() -> None:
+    """With a profile too, and as the record has it: unrounded, nan for null."""
+    rng = np.random.default_rng([11, 0])
+    profile = CorpusProfile.fit(rng.standard_normal((80, 6)) + 1.0, rng.standard_normal((30, 6)) + 1.0)
+    groups = [rng.standard_normal((n, 6)) + 1.0 for n in (1, 5, 8, 25)]
+    b = score_many(rng.standard_normal((4, 6)), groups, profile=profile)
+    table = b.columns()
+    assert {name for name in table if name.startswith("signals.")} == {
+        name for name in KEY_NAMES if name.startswith("signals.")
+    }
+    for i, record in enumerate(b.to_dicts()):
+        for name, column in table.items():
+            value = record[name]
+            assert (value is None and column[i] != column[i]) or column[i] == value, name
 
 
 def test_the_table_is_ready_for_a_data_frame() -> None:
