@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray
 from rag_confidence.engine.profile.background import background_of
+from rag_confidence.engine.profile.columns import LEAST_BACKGROUND
 from rag_confidence.engine.profile.corpus_profile import CorpusProfile
 from rag_confidence.engine.profile.left_out import LeftOut
 from rag_confidence.engine.profile.one_query import levels_of_one, typicality_of_one, unit_query
@@ -71,6 +73,7 @@ def against_background(
     cosines = _cosines(queries, passages)
     found = background_of(profile, queries, passages, cosines, deeper=deeper, left_out=left_out)
     best, head = (np.atleast_1d(measured[name]) for name in ("max_cosine", "mean_top3_cosine"))
+    _refuse_small(np.isnan(found.tail).any(), profile)
     contrast = contrast_to(best, reference_of(found.tail, cosines, deeper))
     return {
         "contrast": contrast,
@@ -99,6 +102,7 @@ def against_background_of_list(
     """
     sample, unit = profile.sample, unit_query(query)
     mean, std, tail = levels_of_one(sample, unit, passages, np.array(cosines))
+    _refuse_small(math.isnan(tail), profile)
     best = measured["max_cosine"]
     contrast = contrast_of_one(best, tail, cosines)
     return {
@@ -112,6 +116,15 @@ def against_background_of_list(
         "background_tail": tail,
         "typicality": typicality_of_one(unit, sample),
     }
+
+
+def _refuse_small(missing: bool | np.bool_, profile: CorpusProfile) -> None:
+    """Refuse a background of which next to nothing is left once the retrieved passages are taken out."""
+    if missing:
+        raise ValueError(
+            f"`profile` must hold at least {LEAST_BACKGROUND} vectors beside those that were retrieved; got "
+            f"one of {profile.size}. Fit it on a larger sample of the corpus."
+        )
 
 
 def _cosines(queries: FloatArray, passages: FloatArray) -> FloatArray:

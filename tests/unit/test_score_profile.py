@@ -59,7 +59,6 @@ SITUATIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "near copies": (QUERY, np.vstack([PASSAGES, PASSAGES + 0.01]), {}),
     "copy of the query": (QUERY, np.vstack([QUERY, PASSAGES]), {}),
     "passages of the sample": (QUERY, WORLD.corpus[:12], {}),
-    "all of the sample": (QUERY, WORLD.corpus, {}),
     "64 passages": (QUERY, many(64), {}),
     "65 passages": (QUERY, many(65), {}),
     "600 passages": (QUERY, many(600), {}),
@@ -195,12 +194,11 @@ def test_the_record_says_what_counted() -> None:
     assert all(record[f"signals.{name}"] is not None for name in AGAINST)
 
 
-def test_too_small_a_background_leaves_the_level() -> None:
-    """Where all of the sample was served grounding stands, localization is null, and there is no answer."""
-    record = score(QUERY, WORLD.corpus, profile=PROFILE).to_dict()
-    assert record["signals.background_mean"] is record["signals.answer_localization"] is None
-    assert record["signals.topical_grounding"] is not None
-    assert record["weights.answer_localization"] == 0.0
+def test_a_profile_of_which_nothing_is_left_is_refused() -> None:
+    """Where all of the sample was served there is no background: one sentence, alone and in a batch."""
+    message = "^`profile` must hold at least 20 vectors beside those that were retrieved; got one of "
+    refuse(ValueError, message, lambda: score(QUERY, WORLD.corpus, profile=PROFILE))
+    refuse(ValueError, message, lambda: score_many([QUERY], [WORLD.corpus], profile=PROFILE))
 
 
 # --- text

@@ -22,10 +22,11 @@ _USUAL_CAP = 0.8
 _CAP_TIMES_COMPANIONSHIP = 0.175
 _CAPS = (0.4, 2.0)
 _TINY = 1e-6
-# The scale of a deployment: a fifth of its retrievals lie below the centre, and the median one is worth 0.7.
-_CENTER_AT = 0.2
+# The scale of a deployment: the median retrieval is worth 0.7, and a fifth lie below one half. Where nearly
+# all are saturated, differences of no meaning would fill the scale, were it not for the least one.
+_LOW = 0.2
 _MEDIAN_LOGIT = 0.85
-_LEAST_SCALE = 0.02
+_LEAST_SCALE = 0.1
 
 
 def contrast_to(best: FloatArray, reference: FloatArray) -> FloatArray:
@@ -37,10 +38,12 @@ def contrast_to(best: FloatArray, reference: FloatArray) -> FloatArray:
 def contrast_units(contrast: FloatArray) -> tuple[float, float]:
     """Centre and scale of the saturated `contrast` (q,) of a sample of ordinary retrievals.
 
-    The centre is their 20 % quantile, and the scale makes the logistic function 0.7 at their median.
+    The logistic function is 0.7 at their median, and one half at their 20 % quantile unless the two are so
+    close that the scale would be less than 0.1.
     """
-    center, median = np.quantile(contrast, [_CENTER_AT, 0.5]).tolist()
-    return center, max((median - center) / _MEDIAN_LOGIT, _LEAST_SCALE)
+    low, median = np.quantile(contrast, [_LOW, 0.5]).tolist()
+    scale = max((median - low) / _MEDIAN_LOGIT, _LEAST_SCALE)
+    return median - _MEDIAN_LOGIT * scale, scale
 
 
 def contrast_cap(typical_companionship: float | None) -> float:

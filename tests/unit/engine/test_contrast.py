@@ -11,6 +11,7 @@ import reference_contrast as slow
 from hypothesis import given
 from hypothesis import strategies as st
 from made_corpus import Array, unit, world
+from refusals import refuse
 from strategies import generator, rotations
 
 from rag_confidence import CorpusProfile
@@ -153,15 +154,17 @@ def test_what_was_named_is_no_background() -> None:
         np.testing.assert_allclose(left[name][1:], whole[name][1:], atol=1e-12)
 
 
-def test_without_a_background_only_the_level_is_known() -> None:
-    """Where nearly all of the sample was served, what needs a background is not assessed."""
+def test_a_profile_of_which_nothing_is_left_is_refused() -> None:
+    """Where nearly all of the sample was served there is no background, and the profile is too small."""
     passages = WORLD.corpus[None, :110]
-    signals = found(WORLD.queries[:1], passages)
-    for name, column in signals.items():
-        assert np.isnan(column[0]) == (name not in {"level_excess", "typicality"}), name
     cosines = (unit(passages[0]) @ unit(WORLD.queries[0])).tolist()
     measured = {"max_cosine": max(cosines), "mean_top3_cosine": 0.1}
-    one = against_background_of_list(
-        measured, WORLD.queries[0], passages[0], cosines=cosines, profile=PROFILE
+    message = "^`profile` must hold at least 20 vectors beside those that were retrieved; got one of 120. "
+    refuse(ValueError, message, lambda: found(WORLD.queries[:1], passages))
+    refuse(
+        ValueError,
+        message,
+        lambda: against_background_of_list(
+            measured, WORLD.queries[0], passages[0], cosines=cosines, profile=PROFILE
+        ),
     )
-    assert {name for name, value in one.items() if value == value} == {"level_excess", "typicality"}
