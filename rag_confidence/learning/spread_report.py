@@ -22,6 +22,12 @@ LEAST_ROWS = 20
 Signals = Sequence[SignalEvidence]
 
 
+_SATURATED_GROUNDING = (
+    "Without a corpus profile, fit the grounding gate to this embedder (MetricPolicy.fit_grounding); with "
+    "one, grounding is meant to be near 100 for all but questions on other subjects."
+)
+
+
 def about_spread(signals: Signals, n: int) -> Iterator[Finding]:
     """Findings that need no label: not assessed, constant, at its bounds."""
     missing = [s for s in signals if s.spread.n_missing or not s.spread.n]
@@ -111,7 +117,7 @@ def _at_bounds(signal: SignalEvidence) -> Finding:
         "warning",
         f"{signal.name} shows 0 or 100 on {of_all(count, spread.n)} retrievals: it is saturated, and tells "
         "these apart by hidden decimals at most.",
-        "Fit the grounding gate to this embedder (MetricPolicy.fit_grounding)." if grounding else "",
+        _SATURATED_GROUNDING if grounding else "",
         name=signal.name,
         n=spread.n,
         count=count,

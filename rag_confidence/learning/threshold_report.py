@@ -148,7 +148,10 @@ def _advice(use: ThresholdUse) -> str:
         f"({percent(use.for_tenth_fires, use.n)})."
     )
     if use.name == "grounding_min":
-        return f"Fit the gate rather than move this threshold (MetricPolicy.fit_grounding); {tenth}"
+        return (
+            "Without a corpus profile, fit the gate rather than move this threshold "
+            f"(MetricPolicy.fit_grounding); with one, it is for questions on other subjects. {tenth}"
+        )
     return f"Move it to your scale, or do not count on it: {tenth}"
 
 

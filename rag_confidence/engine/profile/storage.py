@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -117,7 +118,8 @@ def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
     typical, units = fields["typical_companionship"], fields["contrast_units"]
     if typical is not None and not 0.0 <= typical <= 1.0:
         raise ValueError("a companionship outside [0, 1]")
-    if units is not None and not (len(units) == 2 and units[0] >= 0.0 and units[1] > 0.0):
+    # The centre lies below 0 where hardly any retrieval has a contrast.
+    if units is not None and not (len(units) == 2 and math.isfinite(units[0]) and units[1] > 0.0):
         raise ValueError("contrast units that are no centre and scale")
 
 
