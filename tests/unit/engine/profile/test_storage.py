@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,15 @@ def test_files_come_back(tmp_path: Path, suffix: str, profile: CorpusProfile) ->
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("units", [(-0.085, 0.1), (0.0, 0.5)])
+def test_a_centre_below_zero_comes_back(tmp_path: Path, units: tuple[float, float]) -> None:
+    """Where hardly any retrieval has a contrast, the scale reaches below 0; that is no damage."""
+    profile = replace(full(), contrast_units=units)
+    for name in ("profile.json", "profile.npz"):
+        profile.save(tmp_path / name)
+        assert CorpusProfile.load(tmp_path / name).contrast_units == units
+
+
 def test_npz_is_smaller() -> None:
     """The npz needs fewer bytes a vector entry than JSON, which packs them in text."""
     profile = bare()
@@ -110,7 +120,7 @@ def forged(**changes: Any) -> dict[str, Any]:
         {"typical_companionship": "0.2"},
         {"contrast_units": [0.3]},
         {"contrast_units": [0.3, 0.0]},
-        {"contrast_units": [-0.3, 0.1]},
+        {"contrast_units": ["0.3", 0.1]},
         {"contrast_units": 0.3},
         {"norms": 3},
         {"more": 1},
