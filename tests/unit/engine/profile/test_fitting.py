@@ -169,8 +169,9 @@ def slow_traffic() -> tuple[float, tuple[float, float]]:
         contrasts.append(slow.contrast(max(cosines), slow.reference(tail, cosines)))
     typical = sum(together) / len(together)
     worth = [slow.saturated(value, slow.cap(typical)) for value in contrasts]
-    center = float(np.quantile(worth, 0.2))
-    return typical, (center, max((float(np.median(worth)) - center) / 0.85, 0.02))
+    median = float(np.median(worth))
+    scale = max((median - float(np.quantile(worth, 0.2))) / 0.85, 0.1)
+    return typical, (median - 0.85 * scale, scale)
 
 
 def test_served_lists_show_what_is_typical() -> None:
