@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from _data import FloatArray, IntArray
 
+from evaluation.collection import search
 from evaluation.strata import Rows
 
 QUANTILE = 0.98
@@ -51,6 +52,12 @@ class View:
     def passages(self) -> FloatArray:
         """The served passages, shape (n, k, d)."""
         return self.rows.corpus[self.rows.found[:, : self.k]]
+
+    @cached_property
+    def query_passages(self) -> FloatArray:
+        """The k nearest passages of each sampled query, shape (q, k, d)."""
+        found, _ = search(self.query_sample, self.rows.corpus)
+        return self.rows.corpus[found[:, : self.k]]
 
     @cached_property
     def candidates(self) -> FloatArray | None:

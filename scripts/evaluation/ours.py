@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from _data import FloatArray, IntArray, Mask
@@ -28,6 +28,9 @@ from rag_confidence.learning.table import table_of
 
 Fit = Callable[[IntArray, int], FloatArray]
 """From rows to learn from and a seed to probabilities of all rows, shape (n,)."""
+
+Seen = Literal["corpus", "queries", "lists"]
+"""What a profile is fitted on: corpus vectors, also queries, also the lists served for these."""
 
 TEXT_BUDGET = 200
 
@@ -61,14 +64,14 @@ def plain_kpi(view: View) -> FloatArray:
     return score_many(view.rows.queries, view.passages, perturb=False).kpi
 
 
-def profile_kpi(view: View, *, queries: bool, candidates: bool) -> FloatArray:
+def profile_kpi(view: View, *, seen: Seen, candidates: bool) -> FloatArray:
     """The KPI with a profile of the corpus, and what else is given."""
-    return profiled(view, queries=queries, candidates=candidates).kpi
+    return profiled(view, seen=seen, candidates=candidates).kpi
 
 
-def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False) -> MetricsBatch:
-    """All rows of a view assessed with a profile of their corpus."""
-    at = ("batch", queries, candidates, texts)
+def profiled(view: View, *, seen: Seen, candidates: bool, texts: bool = False) -> MetricsBatch:
+    """All rows of a view assessed with a profile that has `seen` so much."""
+    at = ("batch", seen, candidates, texts)
     if at not in view.kept:
         found = view.rows.found[:, : view.k].tolist()
         view.kept[at] = score_many(
@@ -76,19 +79,20 @@ def profiled(view: View, *, queries: bool, candidates: bool, texts: bool = False
             view.passages,
             texts=[[view.rows.passages[row] for row in rows] for rows in found] if texts else None,
             query_text=view.rows.questions if texts else None,
-            profile=_profile(view, queries),
+            profile=_profile(view, seen),
             candidates=view.candidates if candidates else None,
             perturb=False,
         )
     return cast(MetricsBatch, view.kept[at])
 
 
-def _profile(view: View, queries: bool) -> CorpusProfile:
-    at = ("profile", queries)
+def _profile(view: View, seen: Seen) -> CorpusProfile:
+    at = ("profile", seen)
     if at not in view.kept:
         view.kept[at] = CorpusProfile.fit(
             view.rows.corpus[view.sample],
-            view.query_sample if queries else None,
+            None if seen == "corpus" else view.query_sample,
+            query_passages=view.query_passages if seen == "lists" else None,
             texts=[view.rows.passages[row] for row in view.sample.tolist()],
         )
     return cast(CorpusProfile, view.kept[at])
@@ -114,7 +118,7 @@ def sorted_scores_chosen(view: View, sufficient: Mask) -> Fit:
 
 def model(view: View, sufficient: Mask, *, prior: Prior | None, texts: bool = False) -> Fit:
     """The package's own model on its own signals."""
-    batch = profiled(view, queries=True, candidates=True, texts=texts)
+    batch = profiled(view, seen="lists", candidates=True, texts=texts)
     records = list(batch)
 
     def learn(train: IntArray, seed: int) -> FloatArray:
@@ -135,7 +139,7 @@ def model(view: View, sufficient: Mask, *, prior: Prior | None, texts: bool = Fa
 
 def signals_of(view: View) -> FloatArray:
     """What the model reads of each row, shape (n, p), texts included; nan where not assessed."""
-    batch = profiled(view, queries=True, candidates=True, texts=True)
+    batch = profiled(view, seen="lists", candidates=True, texts=True)
     return table_of(batch, DEFAULT_PRIOR.names).values
 
 
@@ -167,26 +171,27 @@ def learned(prior: Mapping[str, Any] | None) -> tuple[Learner, ...]:
 
 def best_label_free(names: list[str]) -> str:
     """The label-free score of ours that was given most."""
-    return next(name for name in ("full", "profile_queries", "profile", "plain") if name in names)
+    return next(
+        name for name in ("full", "profile_lists", "profile_queries", "profile", "plain") if name in names
+    )
 
 
 _LABEL_FREE = (
     Predictor("seed", "KPI of the seed", seed_kpi),
     Predictor("plain", "KPI, no profile", plain_kpi),
-    Predictor("profile", "KPI, profile", partial(profile_kpi, queries=False, candidates=False)),
+    Predictor("profile", "KPI, profile", partial(profile_kpi, seen="corpus", candidates=False)),
     Predictor(
-        "profile_queries", "KPI, profile + queries", partial(profile_kpi, queries=True, candidates=False)
+        "profile_queries", "KPI, profile + queries", partial(profile_kpi, seen="queries", candidates=False)
     ),
     Predictor(
-        "profile_candidates",
-        "KPI, profile + candidates",
-        partial(profile_kpi, queries=False, candidates=True),
-        deeper=True,
+        "profile_lists",
+        "KPI, profile + served lists",
+        partial(profile_kpi, seen="lists", candidates=False),
     ),
     Predictor(
         "full",
-        "KPI, profile + queries + candidates",
-        partial(profile_kpi, queries=True, candidates=True),
+        "KPI, profile + served lists + candidates",
+        partial(profile_kpi, seen="lists", candidates=True),
         deeper=True,
     ),
 )

@@ -22,6 +22,7 @@ _LADDER = (
     ("the retrieved vectors", "plain"),
     ("a sample of the corpus", "profile"),
     ("unlabelled queries", "profile_queries"),
+    ("the lists served for them", "profile_lists"),
     ("the cosines of a deeper list", "full"),
 )
 

@@ -24,8 +24,8 @@ METHOD = """\
   least 100 passages.
 - Profile: {sample} passages of the corpus and {query_sample} queries, drawn at random without labels. The
   queries are ones that are not evaluated where a set has enough of them (here: {held_out}); else they are
-  drawn from the evaluated ones, of which the profile sees the vectors only. Candidates: the cosines of the 20
-  nearest passages.
+  drawn from the evaluated ones, of which the profile sees no label. Served lists: the k nearest passages of
+  these queries. Candidates: the cosines of the 20 nearest passages.
 - Nothing learned from a set is tested on it, except on rows that were not drawn: ConfidenceModel starts from
   a prior learned on the other sets.
 - Learned scores: {draws} draws of labels, each class in its share, three of each at least; tested on all
