@@ -1,0 +1,1 @@
+"""How the weights of the KPI with a profile, and the constant of its contrast cap, are chosen."""
