@@ -82,7 +82,7 @@ def stratum_tables(found: Sequence[Result]) -> Iterator[Table]:
     """Three tables of one stratum: the class-conditional gate, what the KPI buys, the risk gate."""
     yield Table(
         "Class-conditional gate on the KPI",
-        "KPI. Columns: see [how to read](#how-to-read-the-tables).",
+        "Columns: see [how to read](#how-to-read-the-tables).",
         [
             "set / embedder",
             "rows",
@@ -117,7 +117,7 @@ def stratum_tables(found: Sequence[Result]) -> Iterator[Table]:
     )
     yield Table(
         f"Risk gate: P(insufficient | ACCEPT) at most {float(TARGET):g}",
-        f"delta {float(DELTA):g}, on the KPI and on the best cosine.",
+        f"With delta {float(DELTA):g}; on the KPI, and on the best cosine.",
         [
             "set / embedder",
             "insufficient",
@@ -203,9 +203,10 @@ READING = (
     "Insufficient: their share of the rows. Where it is below the target, everything may be accepted. "
     "Certified: "
     "share of halves that accept anything.",
-    "Over: share of halves whose threshold lets in more than the target among all rows of the pool, "
-    "which is to "
-    f"be at most delta, {float(DELTA):g}.",
+    "Over: share of halves whose threshold lets in more than the target among all rows of the pool, which is "
+    f"to be at most delta, {float(DELTA):g}. Half of the pool calibrated it, so that less than delta is "
+    "expected.",
+):g}.",
 )
 
 
