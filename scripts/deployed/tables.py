@@ -188,25 +188,20 @@ def _risk(one: Result) -> list[Cell]:
 
 READING = (
     "FSR: P(ACCEPT | insufficient). Sufficient accepted: P(ACCEPT | sufficient). Accepted, rejected and "
-    "abstained "
-    "are shares of all rows of the stratum.",
+    "abstained are shares of all rows of the stratum.",
     "Rows: insufficient / sufficient, half of the queries for calibration.",
     "Lost: share of the insufficient rows whose label is not in the set. FSR does not exceed it, and is "
-    "lower "
-    "where rows are strange for both labels and abstain.",
+    "lower where rows are strange for both labels and abstain.",
     f"Bands: exact {LEVEL:.0%} bands of the share lost, for the mean of all halves (a sum of "
-    "beta-binomial counts) "
-    "and for a single half, which is what one calibration and one test would show.",
+    "beta-binomial counts) and for a single half, which is what one calibration and one test would show.",
     f"Coverage of y: P(y in set | y), which is to be at least {float(1 - ALPHA):.2f} on average.",
-    "Difference: of the sufficient accepted, KPI minus best cosine, mean (5 % to 95 % of halves).",
+    "Difference: of the sufficient accepted, KPI minus best cosine, mean (5% to 95% of halves).",
     "Selective risk, and risk of the risk gate: P(insufficient | ACCEPT) in the mix of the table.",
     "Insufficient: their share of the rows. Where it is below the target, everything may be accepted. "
-    "Certified: "
-    "share of halves that accept anything.",
+    "Certified: share of halves that accept anything.",
     "Over: share of halves whose threshold lets in more than the target among all rows of the pool, which is "
     f"to be at most delta, {float(DELTA):g}. Half of the pool calibrated it, so that less than delta is "
     "expected.",
-):g}.",
 )
 
 
