@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import _one_thread  # noqa: F401  (first: BLAS reads its number of threads when numpy is loaded)
 from _data import PROJECT, data_folder
 from deployed.profiles import ASKED, SAMPLE
 from evaluation.collection import SetProblem, find_embedders, find_sets

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import _one_thread  # noqa: F401  (first: BLAS reads its number of threads when numpy is loaded)
 from _data import PROJECT, data_folder
 from deployed.page import Run, page
 from deployed.results import Result, results_of
