@@ -42,7 +42,7 @@ def two_sets(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def weights(two_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """What the choice of weights prints, and the page that it writes."""
     file = tmp_path_factory.mktemp("pages") / "weights.md"
-    done = run("choose_profile_weights.py", "--data", two_sets, *ONE, "--limit", "150", "--write", file)
+    done = run("choose_profile_weights.py", "--data", two_sets, *ONE, "--limit", "120", "--write", file)
     assert done.returncode == 0, done.stderr
     return done.stdout, file.read_text(encoding="utf-8")
 
@@ -50,7 +50,7 @@ def weights(two_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[s
 @pytest.fixture(scope="module")
 def gates(two_sets: Path) -> str:
     """What the run from profile to gate prints."""
-    done = run("end_to_end.py", "--data", two_sets, *ONE, "--halves", "4")
+    done = run("end_to_end.py", "--data", two_sets, *ONE, "--limit", "400", "--halves", "2")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
