@@ -20,7 +20,8 @@ COHESION = (0.0, 0.02, 0.04, 0.06, 0.10)
 EXPLAINING = (0.0, 0.05, 0.10)
 # A companionship at which the cap lies within its limits, so that the factor can be read off it.
 _INSIDE = 0.25
-_SAME = 1e-9
+# The profile scales its queries to length one in double precision, which moves its units a little.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True)
