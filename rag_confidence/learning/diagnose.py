@@ -112,8 +112,7 @@ def _checked_policy(metrics: Metrics, log: Log, policy: MetricPolicy | None) -> 
     """
     tally = dict(log.tally("policy_fingerprint"))
     found = _given(policy, tally) if policy is not None else _found(metrics, tally)
-    profiled = log.n - dict(log.tally("profile_fingerprint")).get(None, 0)
-    return found.profiled if found is not None and 2 * profiled > log.n else found
+    return found.profiled if found is not None and log.profiled else found
 
 
 def _found(metrics: Metrics, tally: Mapping[str | None, int]) -> MetricPolicy | None:
@@ -145,18 +144,18 @@ def _threshold_findings(
     if others:
         yield unknown_policy(others, log.n)
     if policy is not None:
-        yield from about_thresholds(uses, int(np.count_nonzero(made & log.scored)))
+        yield from about_thresholds(uses, int(np.count_nonzero(made & log.scored)), profiled=log.profiled)
         yield from about_bands(bands_of(log, policy))
 
 
 def _evidence_findings(log: Log, evidence: Evidence) -> Iterator[Finding]:
     kpi, signals = evidence
     _, columns, labels = log.evidence_rows()
-    yield from about_separation(kpi)
-    yield from about_cosine(kpi, signals)
+    yield from about_separation(kpi, profiled=log.profiled)
+    yield from about_cosine(kpi, signals, profiled=log.profiled)
     yield from about_evidence(signals, _mean_weights(log))
     yield from about_negatives(columns.get(COSINE), labels)
-    yield from about_spread(signals, int(np.count_nonzero(log.scored)))
+    yield from about_spread(signals, int(np.count_nonzero(log.scored)), profiled=log.profiled)
     yield from about_redundancy(columns)
 
 

@@ -69,6 +69,11 @@ class Log:
         """Retrievals in all."""
         return len(self.kpi)
 
+    @property
+    def profiled(self) -> bool:
+        """Whether most retrievals were scored with a corpus profile."""
+        return 2 * sum(word is not None for word in self.words["profile_fingerprint"]) > self.n
+
     def tally(self, key: str, where: Mask | None = None) -> list[tuple[str | None, int]]:
         """Words under a key with their counts, the most frequent first."""
         words = self.words[key] if where is None else self.words[key][where]

@@ -119,7 +119,9 @@ def about_kpi(log: Log) -> Iterator[Finding]:
             "warning",
             f"The KPI shows 0 or 100 on {of_all(ends, len(kpi))} scored retrievals: its scale does not fit "
             "this embedder.",
-            "Fit the grounding gate (MetricPolicy.fit_grounding) or score with a corpus profile.",
+            "See which driver is saturated, and whether the profile is of this corpus."
+            if log.profiled
+            else "Fit the grounding gate (MetricPolicy.fit_grounding) or score with a corpus profile.",
             count=ends,
             n=len(kpi),
         )

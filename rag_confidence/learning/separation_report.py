@@ -17,8 +17,8 @@ COSINE = "max_cosine"
 MOST_ROWS = 10**6
 
 
-def about_separation(kpi: SignalEvidence) -> Iterator[Finding]:
-    """One finding: where the interval of the KPI's AUROC lies."""
+def about_separation(kpi: SignalEvidence, *, profiled: bool) -> Iterator[Finding]:
+    """One finding: where the interval of the KPI's AUROC lies; `profiled` with a corpus profile."""
     found = kpi.separation
     if found is None:
         return
@@ -29,13 +29,15 @@ def about_separation(kpi: SignalEvidence) -> Iterator[Finding]:
     elif found.high < 0.5:
         yield _inverted(found)
     elif found.high < AUROC_FLOOR:
-        yield _does_not(found)
+        yield _does_not(found, profiled)
     else:
         yield _open(found)
 
 
-def about_cosine(kpi: SignalEvidence, signals: tuple[SignalEvidence, ...]) -> Iterator[Finding]:
-    """One finding: the KPI beside the best cosine, on the same retrievals."""
+def about_cosine(
+    kpi: SignalEvidence, signals: tuple[SignalEvidence, ...], *, profiled: bool
+) -> Iterator[Finding]:
+    """One finding: the KPI beside the best cosine, on the same retrievals; `profiled` with a profile."""
     cosine = next((one for one in signals if one.name == COSINE), None)
     if cosine is None or cosine.separation is None or cosine.separation.p_value is None:
         return
@@ -51,12 +53,14 @@ def about_cosine(kpi: SignalEvidence, signals: tuple[SignalEvidence, ...]) -> It
         "auroc_kpi": own,
         **difference.to_dict(),
     }
+    tell = "more labels" if profiled else "more labels, or a corpus profile,"
+    rival = f"{'' if profiled else 'a corpus profile, a fitted grounding gate or '}a ConfidenceModel"
     if difference.p_value >= LEVEL:
         yield finding(
             "kpi_like_cosine",
             "note",
             f"The KPI and the plain best cosine cannot be told apart on these labels: {measured}.",
-            "Use whichever you can explain; more labels, or a corpus profile, may tell.",
+            f"Use whichever you can explain; {tell} may tell.",
             **numbers,
         )
     elif difference.value > 0.0:
@@ -64,8 +68,8 @@ def about_cosine(kpi: SignalEvidence, signals: tuple[SignalEvidence, ...]) -> It
             "cosine_beats_kpi",
             "warning",
             f"The plain best cosine ranks these retrievals better than the KPI: {measured}.",
-            "Gate on signals.max_cosine (score_kind='raw') until a corpus profile, a fitted grounding gate "
-            "or a ConfidenceModel does better on labels that it has not seen.",
+            f"Gate on signals.max_cosine (score_kind='raw') until {rival} does better on labels "
+            "that it has not seen.",
             **numbers,
         )
     else:
@@ -175,17 +179,18 @@ def _inverted(found: Separation) -> Finding:
     )
 
 
-def _does_not(found: Separation) -> Finding:
+def _does_not(found: Separation, profiled: bool) -> Finding:
     chance = (
         "It cannot be told from chance." if found.low <= 0.5 else "It is better than chance, but not enough."
     )
+    fit = "" if profiled else ", fit a corpus profile"
     return finding(
         "kpi_does_not_separate",
         "problem",
         f"The KPI does not separate the classes: {measured_as(found)}. {chance} A gate on it would abstain "
         "on most retrievals.",
-        "More labels are unlikely to change this. Look at the signals below for one that does better, fit a "
-        "corpus profile, or check the labels.",
+        "More labels are unlikely to change this. Look at the signals below for one that does better"
+        f"{fit}, or check the labels.",
         **_numbers(found),
     )
 

@@ -21,15 +21,14 @@ LEAST_ROWS = 20
 
 Signals = Sequence[SignalEvidence]
 
-
-_SATURATED_GROUNDING = (
-    "Without a corpus profile, fit the grounding gate to this embedder (MetricPolicy.fit_grounding); with "
-    "one, grounding is meant to be near 100 for all but questions on other subjects."
+_SATURATED_GROUNDING = "Fit the grounding gate to this embedder (MetricPolicy.fit_grounding)."
+_PROFILED_GROUNDING = (
+    "With a corpus profile grounding is meant to be near 100 for all but questions on other subjects."
 )
 
 
-def about_spread(signals: Signals, n: int) -> Iterator[Finding]:
-    """Findings that need no label: not assessed, constant, at its bounds."""
+def about_spread(signals: Signals, n: int, *, profiled: bool) -> Iterator[Finding]:
+    """Findings that need no label: not assessed, constant, at its bounds; `profiled` with a profile."""
     missing = [s for s in signals if s.spread.n_missing or not s.spread.n]
     if missing:
         yield _not_assessed(missing, n)
@@ -39,7 +38,7 @@ def about_spread(signals: Signals, n: int) -> Iterator[Finding]:
     varying = [s for s in signals if s.spread.n >= LEAST_ROWS and s not in constant]
     for signal in varying:
         if (signal.spread.at_bounds or 0.0) >= OFTEN:
-            yield _at_bounds(signal)
+            yield _at_bounds(signal, profiled)
 
 
 def about_redundancy(columns: Mapping[str, FloatArray]) -> Iterator[Finding]:
@@ -108,16 +107,16 @@ def _constant(constant: Signals) -> Finding:
     )
 
 
-def _at_bounds(signal: SignalEvidence) -> Finding:
+def _at_bounds(signal: SignalEvidence, profiled: bool) -> Finding:
     spread = signal.spread
     count = round((spread.at_bounds or 0.0) * spread.n)
     grounding = signal.name == "topical_grounding"
     return finding(
         "driver_at_bounds",
-        "warning",
+        "note" if grounding and profiled else "warning",
         f"{signal.name} shows 0 or 100 on {of_all(count, spread.n)} retrievals: it is saturated, and tells "
         "these apart by hidden decimals at most.",
-        _SATURATED_GROUNDING if grounding else "",
+        (_PROFILED_GROUNDING if profiled else _SATURATED_GROUNDING) if grounding else "",
         name=signal.name,
         n=spread.n,
         count=count,

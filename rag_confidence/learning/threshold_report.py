@@ -10,20 +10,25 @@ from rag_confidence.learning.inert import LEAST_ROWS, BandUse, ThresholdUse
 from rag_confidence.learning.wording import listed, of_all, percent, plain, rows
 
 _MISS = 0.05
+# The end of the scale of all that fires below a threshold, as it is shown.
+_END = 100.0
 
 
-def about_thresholds(uses: Sequence[ThresholdUse], n: int) -> Iterator[Finding]:
-    """Findings on the thresholds of one policy, on `n` scored retrievals that it was used for."""
+def about_thresholds(uses: Sequence[ThresholdUse], n: int, *, profiled: bool) -> Iterator[Finding]:
+    """Findings on the thresholds of one policy, on `n` scored retrievals that it was used for.
+
+    `profiled` says whether grounding is that of a corpus profile.
+    """
     if n < LEAST_ROWS:
         yield _too_few(n)
         return
     for use in uses:
         if use.always:
-            yield _always(use)
+            yield _always(use, profiled)
         elif use.nearly_always:
-            yield _nearly_always(use)
+            yield _nearly_always(use, profiled)
         elif use.never:
-            yield from _never(use)
+            yield from _never(use, profiled)
     told = [use for use in uses if use.always or use.nearly_always or not use.fired]
     shadowed = [use for use in uses if use not in told and not use.decided and use.n >= LEAST_ROWS]
     if shadowed:
@@ -70,24 +75,25 @@ def _too_few(n: int) -> Finding:
     )
 
 
-def _never(use: ThresholdUse) -> Iterator[Finding]:
+def _never(use: ThresholdUse, profiled: bool) -> Iterator[Finding]:
     # A floor of 0 was switched off on purpose.
     if use.value == 0.0:
         return
     most = binomial_upper(0, use.n, _MISS)
+    # A rare conflict, or no question on another subject, is what one hopes for.
+    hoped = use.reads == "contradiction" or (profiled and use.name == "grounding_min")
     word = "reaches it" if use.fires == "at least" else "falls below it"
     yield finding(
         "threshold_never_fires",
-        # A rare conflict is what one hopes for.
-        "note" if use.reads == "contradiction" else "warning",
+        "note" if hoped else "warning",
         f"`{use.name}` = {plain(use.value)} never fires: {_named(use)} {word} in none of {use.n} retrievals "
         f"({_range(use)}). With 95 % confidence it fires on fewer than {100 * most:.2g} % of such questions.",
-        _advice(use),
+        _advice(use, profiled),
         **_numbers(use),
     )
 
 
-def _always(use: ThresholdUse) -> Finding:
+def _always(use: ThresholdUse, profiled: bool) -> Finding:
     withholds = use.name in ("grounding_min", "review_at")
     word = "reaches it" if use.fires == "at least" else "is below it"
     severity: Severity = "problem" if use.decided or withholds else "warning"
@@ -101,18 +107,18 @@ def _always(use: ThresholdUse) -> Finding:
         severity,
         f"`{use.name}` = {plain(use.value)} always fires: {_named(use)} {word} in all {use.n} retrievals "
         f"({_range(use)}).{effect}",
-        _advice(use),
+        _advice(use, profiled),
         **_numbers(use),
     )
 
 
-def _nearly_always(use: ThresholdUse) -> Finding:
+def _nearly_always(use: ThresholdUse, profiled: bool) -> Finding:
     return finding(
         "threshold_nearly_always_fires",
         "warning",
         f"`{use.name}` = {plain(use.value)} fires on {of_all(use.fired, use.n)} retrievals ({_range(use)}): "
         "it hardly tells any two apart.",
-        _advice(use),
+        _advice(use, profiled),
         **_numbers(use),
     )
 
@@ -140,19 +146,31 @@ def _range(use: ThresholdUse) -> str:
     return f"observed from {plain(use.lowest or 0.0)} to {plain(use.highest or 0.0)}"
 
 
-def _advice(use: ThresholdUse) -> str:
+def _advice(use: ThresholdUse, profiled: bool) -> str:
+    tenth = _tenth(use)
+    if use.name != "grounding_min":
+        return f"Move it to your scale, or do not count on it: {tenth}" if _proposed(use) else tenth
+    if not profiled:
+        return f"Fit the gate rather than move this threshold (MetricPolicy.fit_grounding). {tenth}"
+    if use.fired:
+        return f"See whether the profile was fitted on this corpus, with this embedder. {tenth}"
+    return "With a corpus profile it is for questions on other subjects, and rests where nobody asks any."
+
+
+def _proposed(use: ThresholdUse) -> bool:
+    """Whether there is a value to propose: one at the end of the scale would fire on all but that end."""
+    if use.for_tenth is None:
+        return False
+    return use.fires == "at least" or float(plain(use.for_tenth)) < _END
+
+
+def _tenth(use: ThresholdUse) -> str:
     if use.for_tenth is None:
         return "No value would fire on about 10 %: too many values are equal."
-    tenth = (
-        f"{plain(use.for_tenth)} would have fired on {use.for_tenth_fires} of {use.n} "
-        f"({percent(use.for_tenth_fires, use.n)})."
-    )
-    if use.name == "grounding_min":
-        return (
-            "Without a corpus profile, fit the gate rather than move this threshold "
-            f"(MetricPolicy.fit_grounding); with one, it is for questions on other subjects. {tenth}"
-        )
-    return f"Move it to your scale, or do not count on it: {tenth}"
+    if not _proposed(use):
+        return "No value below the end of the scale would fire on about 10 %."
+    share = percent(use.for_tenth_fires, use.n)
+    return f"{plain(use.for_tenth)} would have fired on {use.for_tenth_fires} of {use.n} ({share})."
 
 
 def _numbers(use: ThresholdUse) -> dict[str, object]:
