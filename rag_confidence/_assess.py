@@ -17,6 +17,7 @@ from rag_confidence.engine.evidence import LoopEvidence, loop_evidence, seed_loo
 from rag_confidence.engine.lockstep import block_geometry, spread_signals
 from rag_confidence.engine.measure import measure
 from rag_confidence.engine.profile.corpus_profile import CorpusProfile
+from rag_confidence.engine.profile.left_out import SAME_COSINE
 from rag_confidence.engine.profile.words import text_match
 from rag_confidence.engine.relevance import distinct, unit_rows
 from rag_confidence.engine.seed import seed_signals
@@ -37,6 +38,8 @@ from rag_confidence.product.verdict import (
 
 Notes = defaultdict[int, list[str]]
 
+MOST_DEEPER = 100
+
 
 def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     """Assess every retrieval of a checked batch."""
@@ -50,6 +53,8 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     assessed = ~(batch.no_passages | batch.degenerate_query)
     columns = signal_columns(measured.signals, drivers, contradiction)
     p_sufficient = _probabilities(drivers.kpi, columns, assessed, settings)
+    for row in np.flatnonzero(assessed).tolist() if settings.model is not None else ():
+        note_unread({name: float(column[row]) for name, column in columns.items()}, settings, notes[row])
     scores = p_sufficient if settings.score_used == "model" else drivers.kpi
     situation = Situation(
         batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"]
@@ -152,23 +157,30 @@ def _profiled(
 ) -> Signals:
     """The signals of a block with those that need a profile."""
     profile.check(block.queries, block.passages, embedder, rows=block.rows if asked.is_batch else None)
+    deeper, same = deeper_cosines(block, asked)
     found = against_background(
-        signals, block.queries, block.passages, profile=profile, deeper=deeper_cosines(block, asked)
+        signals, block.queries, block.passages, profile=profile, deeper=deeper, same=same
     )
     return signals.with_values(found)
 
 
-def deeper_cosines(block: Block, asked: Asked) -> FloatArray | None:
-    """Cosines (Q, D) of what was retrieved beyond the served passages, nan-padded; None if none is known."""
+def deeper_cosines(block: Block, asked: Asked) -> tuple[FloatArray | None, FloatArray | None]:
+    """Cosines (Q, D) of the best that was retrieved beyond the served passages, and how exact they are (Q,).
+
+    nan pads; None if none is known. At most `MOST_DEEPER` a query: what lies deeper is no news.
+    """
     k, named = block.passages.shape[1], asked.candidates
-    rest = {at: named[row][k:] for at, row in enumerate(block.rows.tolist()) if row in named}
-    width = max(map(len, rest.values()), default=0)
-    if width == 0:
-        return None
-    deeper = np.full((len(block.rows), width), np.nan)
+    rest = {at: named[row] for at, row in enumerate(block.rows.tolist()) if row in named}
+    width = min(max((len(cosines) - k for cosines in rest.values()), default=0), MOST_DEEPER)
+    if width <= 0:
+        return None, None
+    deeper, same = np.full((len(block.rows), width), np.nan), np.full(len(block.rows), SAME_COSINE)
     for at, cosines in rest.items():
-        deeper[at, : len(cosines)] = cosines
-    return deeper
+        best = -np.sort(-cosines[k:])[:width]
+        deeper[at, : len(best)] = best
+        served = unit_rows(block.passages[at])[0] @ unit_rows(block.queries[at : at + 1])[0][0]
+        same[at] = max(SAME_COSINE, float(np.abs(cosines[:k] - served).max()))
+    return deeper, same
 
 
 def _refined(
@@ -280,6 +292,15 @@ def probability(kpi: float, settings: Settings) -> float:
     return check_fraction_result("calibrator", settings.calibrator(kpi))
 
 
+def note_unread(signals: Mapping[str, float], settings: Settings, notes: list[str]) -> None:
+    """A sentence on signals that the model was trained on and that this retrieval lacks."""
+    names = () if settings.model is None else settings.model.names
+    missing = [name for name in names if signals[name] != signals[name]]
+    if missing:
+        told = ", ".join(name.removeprefix("signals.") for name in missing)
+        notes.append(f"the model counts as average what was not assessed here: {told}")
+
+
 def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:
     """Sentences on what was capped, dropped or missing."""
     counts = zip(asked.k_requested, batch.k_returned.tolist(), batch.n_dropped.tolist(), strict=True)
@@ -295,5 +316,7 @@ def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) ->
             notes[row].append(f"{got} passages returned of {wanted} requested")
         if settings.gate is not None and settings.gate.provenance is None:
             notes[row].append("the gate does not say how its scores were made: nothing was compared with it")
+        if settings.profile is not None and not settings.policy.has_default_gate:
+            notes[row].append("the policy's own grounding gate is not read with a profile")
         if settings.embedding_backend == "lexical":
             notes[row].append("topical grounding not assessed: lexical vectors have no absolute scale")

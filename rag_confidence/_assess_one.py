@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rag_confidence._assess import Notes, assess, call_of, note_counts, probability, text_signals
+from rag_confidence._assess import (
+    Notes,
+    assess,
+    call_of,
+    note_counts,
+    note_unread,
+    probability,
+    text_signals,
+)
 from rag_confidence._inputs import Batch, Block
 from rag_confidence._predictions import GatePrediction
 from rag_confidence._settings import Asked, Settings
@@ -39,7 +47,9 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
     note_counts(batch, asked, settings, notes)
     predicted = None
     if settings.model is not None:
-        predicted = settings.model.predict_one(signal_values(measured.signals, drivers.values, np.nan))
+        signals = signal_values(measured.signals, drivers.values, np.nan)
+        note_unread(signals, settings, notes[0])
+        predicted = settings.model.predict_one(signals)
     probable = probability(drivers.kpi, settings) if predicted is None else predicted.p_sufficient
     row = Row(
         measured=measured.signals,

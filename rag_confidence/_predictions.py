@@ -124,6 +124,10 @@ class Model(Protocol):
         """Hash of all that it is."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Keys of the signals that it reads."""
+
+    @property
     def provenance(self) -> Provenance | None:
         """How the signals were made that it was trained on; `model` is its own fingerprint."""
 

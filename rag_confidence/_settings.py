@@ -75,7 +75,8 @@ class Settings:
         """Refuse what is no profile for this call; the embedder is that of the profile unless it is named."""
         if not isinstance(profile, CorpusProfile):
             raise TypeError(
-                f"`profile` must be a CorpusProfile; got {type(profile).__name__}. Use CorpusProfile.fit."
+                f"`profile` must be a CorpusProfile; got {type(profile).__name__}. "
+                "Use CorpusProfile.fit or CorpusProfile.load."
             )
         if self.policy.definitions == "seed":
             raise ValueError(
@@ -93,7 +94,7 @@ class Settings:
         if isinstance(model, type) or not hasattr(model, "predict_columns"):
             raise TypeError(
                 f"`model` must be a fitted ConfidenceModel; got {type(model).__name__}. "
-                "Use ConfidenceModel.fit."
+                "Use ConfidenceModel.fit or ConfidenceModel.load."
             )
         if model.provenance is not None:
             _check_provenance("model", replace(model.provenance, model=None), self.provenance)
@@ -132,7 +133,8 @@ def _check_gate(gate: Gate, provenance: Provenance, model: Model | None) -> None
     """Refuse what is no gate, and a gate for scores that were made in another way."""
     if isinstance(gate, type) or not hasattr(gate, "predict_one") or not hasattr(gate, "score_range"):
         raise TypeError(
-            f"`gate` must be a fitted gate; got {type(gate).__name__}. Pass what fit_conformal_gate returned."
+            f"`gate` must be a fitted gate; got {type(gate).__name__}. "
+            "Pass what fit_conformal_gate returned, or load() it."
         )
     _check_range("gate", gate.score_range)
     made = gate.provenance

@@ -58,12 +58,18 @@ def contrast(best: float, reference: float) -> float:
 
 def reference(tail: float, cosines: Sequence[float]) -> float:
     """What the best is held against, from the background tail and all cosines that are known."""
-    ranked = sorted((c for c in cosines if not math.isnan(c)), reverse=True)
+    ranked: list[float] = []
+    last = 2.0
+    for c in sorted((c for c in cosines if not math.isnan(c)), reverse=True):
+        # Equal cosines are those of copies.
+        if last - c > 1e-12:
+            ranked.append(c)
+        last = c
     if len(ranked) >= 20:
-        return (tail + sum(ranked[10:20]) / 10) / 2
+        return max((tail + sum(ranked[10:20]) / 10) / 2, tail)
     if len(ranked) >= 6:
         near = ranked[5:10]
-        return 0.75 * tail + 0.25 * sum(near) / len(near)
+        return max(0.75 * tail + 0.25 * sum(near) / len(near), tail)
     return tail
 
 

@@ -36,6 +36,7 @@ def against_background(
     *,
     profile: CorpusProfile,
     deeper: FloatArray | None = None,
+    same: FloatArray | None = None,
     left_out: LeftOut | None = None,
 ) -> dict[str, FloatArray]:
     """Signals of Q retrievals of equal length relative to what is usual in the corpus.
@@ -49,7 +50,7 @@ def against_background(
         Finite, no zero row, of any length.
     profile : CorpusProfile
         Of the same embedder.
-    deeper, left_out
+    deeper, same, left_out
         See `profile.background.background_of`.
 
     Returns
@@ -71,7 +72,7 @@ def against_background(
     See `profile.reference` for the contrast. Cost O(k d + m d) a query.
     """
     cosines = _cosines(queries, passages)
-    found = background_of(profile, queries, passages, cosines, deeper=deeper, left_out=left_out)
+    found = background_of(profile, queries, passages, cosines, deeper=deeper, same=same, left_out=left_out)
     best, head = (np.atleast_1d(measured[name]) for name in ("max_cosine", "mean_top3_cosine"))
     _refuse_small(np.isnan(found.tail).any(), profile)
     contrast = contrast_to(best, reference_of(found.tail, cosines, deeper))

@@ -48,6 +48,9 @@ _MEANINGS: dict[str, str] = {
 
 # What these bands mean when the signals are measured against the background of the corpus.
 _PROFILED_MEANINGS: dict[str, str] = {
+    "on-topic": "the corpus comes nearer to the question than it does to most by chance",
+    "loosely-related": "the corpus comes about as near to the question as by chance",
+    "off-topic": "the corpus comes no nearer to the question than by chance",
     "sharp": "the best passage stands far above what this corpus offers to any question",
     "fuzzy": "the best passage stands somewhat above what this corpus offers to any question",
     "diffuse": "the best passage hardly stands above what this corpus offers to any question",

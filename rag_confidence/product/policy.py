@@ -243,6 +243,12 @@ robustness_cuts : tuple of float
         return read
 
     @cached_property
+    def has_default_gate(self) -> bool:
+        """Whether the grounding gate was left as it is: not fitted to an embedder."""
+        gate = self.grounding_center, self.grounding_scale, self.grounding_top
+        return gate == (type(self).grounding_center, type(self).grounding_scale, type(self).grounding_top)
+
+    @cached_property
     def contrast_units(self) -> tuple[float, float]:
         """`contrast_center` and `contrast_scale`."""
         return self.contrast_center, self.contrast_scale

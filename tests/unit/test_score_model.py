@@ -390,3 +390,16 @@ def test_a_log_with_a_model_can_be_diagnosed() -> None:
     batch = batch_of(REST, model=MODEL, gate=gate_on_model())
     assert str(diagnose(batch, LABELS[REST]))
     assert str(diagnose(batch.to_dicts()))
+
+
+def test_what_the_model_misses_is_said() -> None:
+    """A model trained with candidates counts the gap of a shorter list as average: a warning names it."""
+    lists = [row.tolist() for row in WORLD.cosines[TRAIN]]
+    model = ConfidenceModel.fit(batch_of(TRAIN, candidates=lists), LABELS[TRAIN])
+    told = "the model counts as average what was not assessed here: head_tail_gap"
+    given = {"profile": PROFILE, "model": model}
+    short = score(WORLD.queries[0], WORLD.passages[0], **given)
+    whole = score(WORLD.queries[0], WORLD.passages[0], candidates=WORLD.cosines[0], **given)
+    assert told in short.warnings
+    assert told not in whole.warnings
+    assert told in batch_of(slice(0, 3), model=model)[1].warnings

@@ -161,7 +161,10 @@ def test_candidates_say_what_else_was_found() -> None:
     plain = score(QUERY, PASSAGES, profile=PROFILE).to_dict()
     best = float(WORLD.cosines[0, 9])
     crowd = score(
-        QUERY, PASSAGES, profile=PROFILE, candidates=[*WORLD.cosines[0, :10], *[best] * 10]
+        QUERY,
+        PASSAGES,
+        profile=PROFILE,
+        candidates=[*WORLD.cosines[0, :10], *(best - 1e-6 * i for i in range(1, 11))],
     ).to_dict()
     changed = {key for key in plain if plain[key] != crowd[key] and key.startswith("signals.")}
     assert {"signals.contrast", "signals.saturated_contrast"} <= changed
@@ -398,3 +401,45 @@ def test_a_profile_from_a_file_scores_alike(tmp_path: Any) -> None:
             score(QUERY, PASSAGES, profile=load()).to_dict()
             == score(QUERY, PASSAGES, profile=PROFILE).to_dict()
         )
+
+
+# --- lists with junk, copies and rounded cosines
+
+
+def test_junk_at_the_end_lowers_no_reference() -> None:
+    """Passages worse than the background are held to be the background: they change nothing a second time."""
+    junk = generator(5).standard_normal((30, QUERY.size)) - 3.0 * QUERY / np.linalg.norm(QUERY)
+    base = score(QUERY, np.vstack([PASSAGES, junk[:10]]), profile=PROFILE)
+    more = score(QUERY, np.vstack([PASSAGES, junk]), profile=PROFILE)
+    assert more.to_dict()["signals.contrast"] == pytest.approx(base.to_dict()["signals.contrast"], abs=1e-9)
+
+
+def test_copies_of_a_passage_count_once_in_the_reference() -> None:
+    """A list served twice has the contrast of the list."""
+    once, twice = (
+        score(QUERY, rows, profile=PROFILE).to_dict() for rows in (PASSAGES, np.tile(PASSAGES, (2, 1)))
+    )
+    assert twice["signals.contrast"] == pytest.approx(once["signals.contrast"], abs=1e-9)
+
+
+@pytest.mark.parametrize("digits", [3, 4, 5])
+def test_rounded_candidates_are_recognised(digits: int) -> None:
+    """Cosines written with few digits leave out of the background what exact ones do, to their precision."""
+    exact = WORLD.cosines[0]
+    records = [
+        score(QUERY, PASSAGES, profile=PROFILE, candidates=values).to_dict()
+        for values in (exact, np.round(exact, digits))
+    ]
+    assert records[1]["signals.background_tail"] == pytest.approx(
+        records[0]["signals.background_tail"], abs=10.0 * 10.0**-digits
+    )
+    assert records[1]["kpi"] == pytest.approx(records[0]["kpi"], abs=200.0 * 10.0**-digits)
+
+
+def test_a_gate_of_the_policy_is_said_not_to_be_read() -> None:
+    """A fitted grounding gate has no place beside a profile; the record says so."""
+    fitted = MetricPolicy(grounding_center=0.3)
+    told = "the policy's own grounding gate is not read with a profile"
+    assert told in score(QUERY, PASSAGES, profile=PROFILE, policy=fitted).warnings
+    assert told not in score(QUERY, PASSAGES, profile=PROFILE).warnings
+    assert told not in score(QUERY, PASSAGES, policy=fitted).warnings

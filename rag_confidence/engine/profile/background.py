@@ -34,6 +34,7 @@ def background_of(
     cosines: FloatArray,
     *,
     deeper: FloatArray | None = None,
+    same: FloatArray | None = None,
     left_out: LeftOut | None = None,
 ) -> Background:
     """Summary of each query's cosines to the corpus sample, its own passages left out.
@@ -49,6 +50,8 @@ def background_of(
         Cosine of each passage to its query; nan marks padding.
     deeper : ndarray, shape (Q, D), optional
         Cosines of the rest of the retrieved list, without vectors; nan pads.
+    same : ndarray, shape (Q,), optional
+        How exact `deeper` is: a sampled vector as close as that in cosine is taken for the same passage.
     left_out : sequence of (sequence of ids, or None), length Q, optional
         Ids of retrieved passages. Ids that the sample does not hold change nothing.
 
@@ -66,7 +69,9 @@ def background_of(
     alone and in a batch, to rounding. Cost O(m d + m log m) a query, and O(k d) for each possible copy.
     """
     sample = profile.sample
-    return summary(sample, Retrieved(queries, passages, cosines, deeper), named_pairs(sample.rows, left_out))
+    return summary(
+        sample, Retrieved(queries, passages, cosines, deeper, same), named_pairs(sample.rows, left_out)
+    )
 
 
 def summary(sample: Sample, retrieved: Retrieved, named: Pairs) -> Background:

@@ -21,7 +21,7 @@ LEAST_SAMPLE = 200
 _DIMENSIONS_AN_AXIS = 4
 _ROWS_AN_AXIS = 4
 _RARE = 0.01
-_TOWARDS_OWN = 0.4
+_TOWARDS_OWN = 0.25
 _SAME_PASSAGE = 0.995
 # Vectors that lie nearly as random ones do cannot be told from random ones.
 _LEAST_TIMES_CHANCE = 2.5
@@ -56,7 +56,7 @@ def embedder_test(unit: FloatArray, order: IntArray) -> EmbedderTest:
     -----
     A random direction has the share r / d of its energy on r axes, which is what vectors of an unrelated
     embedder show. Each half of the rows is seen on the axes of the other half. The floor is the smaller of
-    the 1 % quantile of these shares and (r / d)^0.6 (median share)^0.4.
+    the 1 % quantile of these shares and (r / d)^0.75 (median share)^0.25.
     """
     count = min(N_AXES, len(unit) // _ROWS_AN_AXIS, unit.shape[1] // _DIMENSIONS_AN_AXIS)
     halves = np.array_split(order, 2)

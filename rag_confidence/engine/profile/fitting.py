@@ -20,6 +20,7 @@ from rag_confidence.engine.profile.reference import (
 )
 from rag_confidence.engine.profile.sample import Sample
 
+LEAST_LISTED = 6
 LEAST_LISTS = 20
 """Fewer served lists say too little of what is typical."""
 
@@ -128,7 +129,9 @@ def traffic_of(sample: Sample, queries: FloatArray | None, passages: FloatArray 
     tail = summary(sample, Retrieved(queries, passages, cosines, None), _NO_PAIRS).tail
     contrast = contrast_to(signals["max_cosine"], reference_of(tail, cosines, None))
     contrast = saturated(contrast[~np.isnan(contrast)], contrast_cap(typical))
-    return Traffic(typical, contrast_units(contrast) if len(contrast) >= LEAST_LISTS else None)
+    # Shorter lists have another reference than the ones that will be scored.
+    enough = len(contrast) >= LEAST_LISTS and passages.shape[1] >= LEAST_LISTED
+    return Traffic(typical, contrast_units(contrast) if enough else None)
 
 
 def duplicate_ids(ids: tuple[Hashable, ...]) -> list[Hashable]:

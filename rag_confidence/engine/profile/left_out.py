@@ -25,18 +25,28 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """Queries (Q, d), their passages (Q, k, d), cosines (Q, k) and deeper cosines (Q, D) or None."""
+    """Queries (Q, d), their passages (Q, k, d), cosines (Q, k) and deeper cosines (Q, D) or None.
+
+    `same` (Q,) is how exact the deeper cosines are, where less than `SAME_COSINE`.
+    """
 
     queries: FloatArray
     passages: FloatArray
     cosines: FloatArray
     deeper: FloatArray | None
+    same: FloatArray | None = None
+
+    @property
+    def tolerance(self) -> FloatArray:
+        """How close (Q,) a deeper cosine must be to that of a sampled vector to be the same passage's."""
+        return np.full(len(self.queries), SAME_COSINE) if self.same is None else self.same
 
     def part(self, start: int, stop: int) -> Retrieved:
         """The retrievals from `start` to before `stop`."""
         deeper = None if self.deeper is None else self.deeper[start:stop]
         cut = slice(start, stop)
-        return Retrieved(self.queries[cut], self.passages[cut], self.cosines[cut], deeper)
+        same = None if self.same is None else self.same[cut]
+        return Retrieved(self.queries[cut], self.passages[cut], self.cosines[cut], deeper, same)
 
 
 def named_pairs(rows: Mapping[Hashable, int], left_out: LeftOut | None) -> Pairs:
@@ -62,7 +72,7 @@ def retrieved_pairs(sample: Sample, background: FloatArray, retrieved: Retrieved
     gone = _excess(sample, (rows, columns), retrieved) >= 0.0
     if retrieved.deeper is not None:
         apart = retrieved.deeper[rows] - background[rows, columns][:, None]
-        gone |= (np.abs(apart) <= SAME_COSINE).any(axis=1)
+        gone |= (np.abs(apart) <= retrieved.tolerance[rows][:, None]).any(axis=1)
     return rows[gone], columns[gone]
 
 
@@ -72,7 +82,7 @@ def _lowest(sample: Sample, retrieved: Retrieved) -> FloatArray:
     low = np.where(served > 1.5, np.inf, sample.lowest_copies(np.minimum(served, 1.0)))
     if retrieved.deeper is None:
         return low
-    deep: FloatArray = np.fmin.reduce(retrieved.deeper, axis=1, initial=np.inf) - SAME_COSINE
+    deep: FloatArray = np.fmin.reduce(retrieved.deeper, axis=1, initial=np.inf) - retrieved.tolerance
     return np.minimum(low, deep)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_confidence._types import FloatArray, IntArray
 from rag_confidence.engine.profile.columns import LEAST_BACKGROUND, LEVELS, Background, tail_size
-from rag_confidence.engine.profile.left_out import SAME_COSINE, Retrieved, is_copy
+from rag_confidence.engine.profile.left_out import Retrieved, is_copy
 from rag_confidence.engine.profile.sample import Sample
 
 
@@ -20,7 +20,7 @@ def summary_of_one(sample: Sample, retrieved: Retrieved, named: IntArray) -> Bac
     kept[_copies(sample, cosines, retrieved.passages[0], retrieved.cosines[0])] = False
     kept[named] = False
     if retrieved.deeper is not None:
-        kept &= ~(np.abs(cosines[:, None] - retrieved.deeper[0]) <= SAME_COSINE).any(axis=1)
+        kept &= ~(np.abs(cosines[:, None] - retrieved.deeper[0]) <= retrieved.tolerance[0]).any(axis=1)
     values = cosines[kept]
     n = len(values)
     numbers = _numbers(values) if n >= LEAST_BACKGROUND else (math.nan,) * 8

@@ -22,6 +22,7 @@ _USUAL_CAP = 0.8
 _CAP_TIMES_COMPANIONSHIP = 0.175
 _CAPS = (0.4, 2.0)
 _TINY = 1e-6
+_SAME = 1e-12
 # The scale of a deployment: the median retrieval is worth 0.7, and a fifth lie below one half. Where nearly
 # all are saturated, differences of no meaning would fill the scale, were it not for the least one.
 _LOW = 0.2
@@ -39,11 +40,11 @@ def contrast_units(contrast: FloatArray) -> tuple[float, float]:
     """Centre and scale of the saturated `contrast` (q,) of a sample of ordinary retrievals.
 
     The logistic function is 0.7 at their median, and one half at their 20 % quantile unless the two are so
-    close that the scale would be less than 0.1.
+    close that the scale would be less than 0.1. It is never above one half where there is no contrast.
     """
     low, median = np.quantile(contrast, [_LOW, 0.5]).tolist()
     scale = max((median - low) / _MEDIAN_LOGIT, _LEAST_SCALE)
-    return median - _MEDIAN_LOGIT * scale, scale
+    return max(median - _MEDIAN_LOGIT * scale, 0.0), scale
 
 
 def contrast_cap(typical_companionship: float | None) -> float:
@@ -68,18 +69,28 @@ def reference_of(tail: FloatArray, cosines: FloatArray, deeper: FloatArray | Non
     """The cosine (Q,) that the best one is held against, from a background `tail` and what was retrieved.
 
     The mean of the tail and of ranks 11 to 20, or, where only the served list is known, three parts of the
-    tail and one of ranks 6 to 10.
+    tail and one of ranks 6 to 10; never below the tail, so that junk at the end of a list is no merit. Equal
+    cosines are those of copies, and count once.
     """
     listed = cosines if deeper is None else np.concatenate([cosines, deeper], axis=1)
-    ranked = -np.sort(-listed, axis=1)[:, :20]
+    ranked = _distinct(-np.sort(-listed, axis=1))[:, :20]
     if ranked.shape[1] < 6:
         return tail
     known = np.count_nonzero(~np.isnan(ranked), axis=1)
     near = _mean_known(ranked[:, 5:10])
     reference = np.where(known >= 6, tail + _SHARE_OF_RANKS_6_TO_10 * (near - tail), tail)
-    if ranked.shape[1] < 20:
-        return reference
-    return np.where(known >= 20, 0.5 * (tail + _mean_known(ranked[:, 10:])), reference)
+    if ranked.shape[1] >= 20:
+        reference = np.where(known >= 20, 0.5 * (tail + _mean_known(ranked[:, 10:])), reference)
+    return np.maximum(reference, tail)
+
+
+def _distinct(ranked: FloatArray) -> FloatArray:
+    """Descending rows (nan last) with nan in place of entries that equal the one before, in order again."""
+    same = np.zeros(ranked.shape, dtype=bool)
+    same[:, 1:] = ranked[:, :-1] - ranked[:, 1:] <= _SAME
+    if not same.any():
+        return ranked
+    return -np.sort(-np.where(same, np.nan, ranked), axis=1)
 
 
 def _mean_known(ranked: FloatArray) -> FloatArray:
@@ -92,13 +103,14 @@ def _mean_known(ranked: FloatArray) -> FloatArray:
 def contrast_of_one(best: float, tail: float, cosines: list[float]) -> float:
     """`contrast_to` the `reference_of` one list, whose `cosines` are known, in plain Python."""
     ranked = sorted(cosines, reverse=True)
+    ranked = [c for c, before in zip(ranked, [2.0, *ranked], strict=False) if before - c > _SAME]
     reference = tail
     if len(ranked) >= 20:
         reference = 0.5 * (tail + sum(ranked[10:20]) / 10)
     elif len(ranked) >= 6:
         near = ranked[5:10]
         reference += _SHARE_OF_RANKS_6_TO_10 * (sum(near) / len(near) - tail)
-    room = max(1.0 - best, _LEAST_ROOM)
+    reference, room = max(reference, tail), max(1.0 - best, _LEAST_ROOM)
     return max(math.log(max(1.0 - reference, _LEAST_REFERENCE) / room), 0.0)
 
 

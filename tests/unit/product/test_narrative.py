@@ -113,6 +113,7 @@ WITH_MODEL: dict[str, Any] = {
 def test_with_a_profile_drivers_are_described_as_what_they_are_there() -> None:
     """Localization and cohesion have other meanings; drivers without weight are said not to count."""
     changed = {"sharp", "fuzzy", "diffuse", "compact", "split", "scattered"}
+    changed |= {"on-topic", "loosely-related", "off-topic"}
     assert set(_PROFILED_MEANINGS) == changed
     assert all(_PROFILED_MEANINGS[word] != _MEANINGS[word] for word in changed)
     card = RagConfidenceMetrics.from_dict(WITH_PROFILE).narrate()
