@@ -38,7 +38,8 @@ def profiled_drivers(
     With S the logistic function, h the saturated contrast, v the level excess and r the companionship:
     grounding S((v - level_center) / level_scale), localization S((h - contrast_center) / contrast_scale) and
     cohesion r / (r + companionship_half). Consistency and robustness are those without a profile; they were
-    not found to tell sufficient retrievals from others, so they have no weight.
+    not found to add to what localization tells of sufficiency, so they have no weight. A best passage that
+    moves towards the query and away from its companions may lower the KPI by its cohesion.
     """
     turn, together = signals["flip_angle"], signals["companionship"]
     shape = (
