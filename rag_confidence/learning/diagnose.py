@@ -15,6 +15,7 @@ from rag_confidence.learning.inert import ThresholdUse, bands_of, thresholds_of
 from rag_confidence.learning.log import Log, read_log
 from rag_confidence.learning.log_report import about_kpi, about_lists, about_mixture, about_verdicts
 from rag_confidence.learning.next_steps import about_candidates, about_fits, about_labels, about_negatives
+from rag_confidence.learning.readiness import about_readiness
 from rag_confidence.learning.reading import Metrics
 from rag_confidence.learning.separation_report import COSINE, about_cosine, about_separation
 from rag_confidence.learning.signal_report import about_evidence
@@ -94,6 +95,7 @@ def diagnose(
         *about_fits(log, checked),
         *about_candidates(log),
     ]
+    findings += about_readiness(log, findings, level)
     return Diagnosis(
         n=log.n,
         n0=None if log.labels is None else int(np.count_nonzero(~log.labels)),

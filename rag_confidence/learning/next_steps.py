@@ -90,9 +90,13 @@ def about_fits(log: Log, policy: MetricPolicy | None) -> Iterator[Finding]:
 
 
 def about_candidates(log: Log) -> Iterator[Finding]:
-    """Whether more of the retrieved list than was served could be looked at."""
+    """Whether more of the retrieved list than was served could be looked at, and was so throughout."""
     gap = log.signals.get("head_tail_gap")
     if gap is None:
+        return
+    mixed = _mixed_lengths(log, ~np.isnan(gap))
+    if mixed.any():
+        yield _mixed_candidates(int(np.count_nonzero(~np.isnan(gap[mixed]))), int(np.count_nonzero(mixed)))
         return
     short = int(np.count_nonzero(np.isnan(gap) & log.scored))
     n = int(np.count_nonzero(log.scored))
@@ -107,6 +111,31 @@ def about_candidates(log: Log) -> Iterator[Finding]:
             count=short,
             n=n,
         )
+
+
+def _mixed_lengths(log: Log, deep: Mask) -> Mask:
+    """Scored retrievals whose served list is as long as others', which were deep where these were not.
+
+    A served list of `DEEP` passages needs no candidates to be deep.
+    """
+    length = log.counts["k_returned"]
+    known = log.scored & (length < DEEP)
+    both = np.intersect1d(length[known & deep], length[known & ~deep])
+    return np.asarray(known & np.isin(length, both))
+
+
+def _mixed_candidates(count: int, n: int) -> Finding:
+    return finding(
+        "mixed_candidates",
+        "warning",
+        f"Of {rows(n, 'scored retrieval')} with equally long served lists, {count} had at least {DEEP} "
+        f"cosines to look at and {n - count} had not: candidates= was passed for a part of the log, or was "
+        "short. With a corpus profile the KPI changes with candidates, and a ConfidenceModel always does: "
+        "these numbers are not on one scale.",
+        "Pass candidates= of the same depth always, or never, and do not calibrate on a mixture.",
+        count=count,
+        n=n,
+    )
 
 
 def _no_labels(need: CalibrationPlan) -> Finding:

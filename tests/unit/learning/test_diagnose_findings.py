@@ -202,7 +202,15 @@ CASES: dict[str, Callable[[], tuple[Case, Case]]] = {
         (with_column("embedder", None), None),
     ),
     "no_profile": lambda: ((first(1, None, "profile_fingerprint"), None), (RECORDS, None)),
-    "short_candidate_lists": lambda: ((first(1, None, "signals.head_tail_gap"), None), (RECORDS, None)),
+    "short_candidate_lists": lambda: (
+        (with_column("signals.head_tail_gap", None), None),
+        (first(N - 1, None, "signals.head_tail_gap"), None),
+    ),
+    "mixed_candidates": lambda: (
+        (first(1, None, "signals.head_tail_gap"), None),
+        (first(1, None, "signals.head_tail_gap", first(1, 2, "k_returned")), None),
+    ),
+    "ready_for_gate": lambda: ((RECORDS, LABELS), (kpi_of(noise()), LABELS)),
 }
 
 
@@ -237,9 +245,9 @@ def test_the_docs_list_every_code() -> None:
 
 
 def test_a_healthy_log_has_nothing_to_fix() -> None:
-    """No problem, no warning and no advice where all is well and labels suffice."""
+    """No problem and no warning where all is well and labels suffice; the only advice is to fit a gate."""
     found = HEALTHY[True]
-    assert {one.severity for one in found.findings} == {"note"}
+    assert [one.code for one in found.findings if one.severity != "note"] == ["ready_for_gate"]
 
 
 # Numbers
@@ -439,3 +447,13 @@ def test_a_fitted_gate_or_its_own_embedder_need_no_fit() -> None:
     other = with_column("policy_fingerprint", stricter.fingerprint, other)
     one = only(diagnose(other, policy=stricter), "grounding_not_fitted")
     assert one.numbers == {"count": 300, "n": 300, "embedders": ["minilm"]}
+
+
+def test_mixed_candidates_are_counted_among_lists_of_equal_length() -> None:
+    """Other lengths are left out, and so are lists so long that they need no candidates."""
+    records = first(40, None, "signals.head_tail_gap", first(10, 2, "k_returned"))
+    one = only(diagnose(records), "mixed_candidates")
+    assert one.numbers == {"count": 260, "n": 290}
+    assert one.severity == "warning"
+    assert not diagnose(records).of("short_candidate_lists")
+    assert not diagnose(with_column("k_returned", 20, records)).of("mixed_candidates")
