@@ -21,7 +21,7 @@ from rag_confidence.learning.model_file import KIND, payload_of, read_payload
 from rag_confidence.learning.model_fit import Fitted, fit_model
 from rag_confidence.learning.model_page import model_page
 from rag_confidence.learning.prior import Prior
-from rag_confidence.learning.reading import Metrics
+from rag_confidence.learning.reading import Metrics, check_one
 from rag_confidence.learning.table import check_same_making, stacked, table_of
 from rag_confidence.learning.terms import INTERCEPT, Term
 
@@ -105,6 +105,8 @@ class ConfidenceModel:
         -----
         SmallCalibrationWarning
             With fewer than ten rows of a class.
+        WeakSeparationWarning
+            With ten rows of each class and the 95 % interval of the KPI's AUROC below one half.
 
         Notes
         -----
@@ -194,6 +196,7 @@ class ConfidenceModel:
         `signals` maps keys of the record to numbers; None, nan and missing keys are not assessed. A whole
         `to_dict()` record will do, but how it was made is not checked here.
         """
+        check_one(signals)
         return line.predict_terms(self.intercept, self.terms, signals)
 
     def contributions(self, metrics: Metrics) -> dict[str, FloatArray]:

@@ -13,7 +13,8 @@ from rag_confidence._history import check_aligned, check_labels, check_two_class
 from rag_confidence._options import check_choice, check_integer
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.conformal.rows import Rows, plain_names, rows_of
-from rag_confidence.errors import SmallCalibrationWarning, warn_caller
+from rag_confidence.conformal.separation import auroc_interval, auroc_of_sorted
+from rag_confidence.errors import SmallCalibrationWarning, WeakSeparationWarning, warn_caller
 from rag_confidence.learning.crossfit import ModelReport, cross_fitted, fold_of, report_of
 from rag_confidence.learning.prior import TEXT_SIGNALS, Prior
 from rag_confidence.learning.reading import Metrics
@@ -71,6 +72,7 @@ def fit_model(
             "`metrics` must hold a signal that varies; got equal values in all rows. Score other questions."
         )
     _warn_if_few(sufficient)
+    _warn_if_inverted(training.table.kpi, sufficient)
     used = [names.index(term.name) for term in terms]
     own = probabilities(contributions(intercept, terms, values[:, used]))
     return Fitted(
@@ -134,6 +136,22 @@ def _warn_if_few(sufficient: Mask) -> None:
             f"a model on {n0} insufficient and {n1} sufficient rows hardly differs from its prior, and its "
             f"probabilities are rough: label at least {LEAST_PER_CLASS} of each.",
             SmallCalibrationWarning,
+        )
+
+
+def _warn_if_inverted(kpi: FloatArray, sufficient: Mask) -> None:
+    zeros, ones = np.sort(kpi[~sufficient]), np.sort(kpi[sufficient])
+    # With fewer rows the interval is rough, and another warning says that there are few.
+    if min(len(zeros), len(ones)) < LEAST_PER_CLASS:
+        return
+    area = auroc_of_sorted(zeros, ones)
+    low, high = auroc_interval(area, len(zeros), len(ones))
+    if high < 0.5:
+        warn_caller(
+            f"the KPI ranks the training rows the wrong way round: AUROC {area:.3f}, 95 % interval {low:.3f} "
+            f"to {high:.3f}, on {len(zeros)} insufficient and {len(ones)} sufficient rows. Check the sign of "
+            "the labels (1 means sufficient), and that they are in the order of the records.",
+            WeakSeparationWarning,
         )
 
 

@@ -44,6 +44,8 @@ def _honest(report: ModelReport) -> list[str]:
     ]
     if kpi is not None:
         lines.append(f"AUROC of the KPI on the same rows {fraction(kpi)}")
+        if report.auroc <= kpi:
+            lines.append("On these rows the model ranks no better than the KPI, which needs no labels.")
     if error is not None and base is not None:
         lines.append(
             f"cross-fitted Brier score {fraction(error)}; of the share of sufficient rows {fraction(base)}"

@@ -19,6 +19,7 @@ Metrics: TypeAlias = MetricsBatch | Sequence[RagConfidenceMetrics] | Sequence[Re
 
 _WANTED = "a MetricsBatch, a list of RagConfidenceMetrics or a list of to_dict() records"
 _CURE = "Parse each line of a JSONL log with json.loads, and pass the list."
+_FRAME_CURE = 'Pass df.astype(object).where(df.notna(), None).to_dict("records"), which makes nan None again.'
 _PLACE = {name: place for place, name in enumerate(KEY_NAMES)}
 
 
@@ -94,10 +95,22 @@ def words_of(records: Sequence[Record], name: str) -> tuple[str | None, ...]:
     return tuple(None if word is None else str(word) for word in found)
 
 
+def check_one(signals: Any) -> None:
+    """Refuse what is not a mapping from keys of the record to numbers."""
+    if not isinstance(signals, Mapping):
+        raise TypeError(
+            f"`signals` must map keys of the record to numbers; got {type(signals).__name__}. Pass the "
+            "to_dict() of a result, or use predict for a batch or a list."
+        )
+
+
 def _entries(metrics: Any) -> tuple[Any, ...]:
     single = isinstance(metrics, (str, bytes, Mapping, RagConfidenceMetrics))
     if single or not isinstance(metrics, Iterable):
         raise TypeError(f"`metrics` must be {_WANTED}; got {type(metrics).__name__}. {_CURE}")
+    # A DataFrame iterates over the names of its columns. pandas need not be installed.
+    if hasattr(metrics, "columns") and hasattr(metrics, "to_dict"):
+        raise TypeError(f"`metrics` must be {_WANTED}; got {type(metrics).__name__}. {_FRAME_CURE}")
     return tuple(metrics)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_logs import PRIOR, USED, labelled
 from refusals import quiet, refuse
-from retrieval_logs import log_of
+from retrieval_logs import PASSAGES, QUERY, log_of
 
-from rag_confidence import fit_conformal_gate, score_many
+from rag_confidence import fit_conformal_gate, score, score_many
 from rag_confidence.conformal.separation import auroc
 from rag_confidence.errors import CalibrationMismatch, RowsReused
 from rag_confidence.learning.model import ConfidenceModel
@@ -172,3 +173,10 @@ def test_metrics_of_a_record_are_predicted_too() -> None:
     """A list of RagConfidenceMetrics is as good as their records."""
     metrics = [RagConfidenceMetrics.from_dict(record) for record in RECORDS[:5]]
     np.testing.assert_array_equal(MODEL.predict(metrics), MODEL.predict(RECORDS[:5]))
+
+
+@pytest.mark.parametrize("given", [score(QUERY, PASSAGES), [{"kpi": 0.5}], None])
+def test_predict_one_takes_a_mapping_alone(given: Any) -> None:
+    """A result is not one; its record is."""
+    refuse(TypeError, r"`signals` must map .*to_dict\(\) of a result", lambda: MODEL.predict_one(given))
+    assert 0.0 < MODEL.predict_one(score(QUERY, PASSAGES).to_dict()).p_sufficient < 1.0

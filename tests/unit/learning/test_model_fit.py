@@ -9,7 +9,7 @@ import pytest
 from model_logs import PRIOR, labelled
 from refusals import refuse
 
-from rag_confidence.errors import SmallCalibrationWarning
+from rag_confidence.errors import SmallCalibrationWarning, WeakSeparationWarning
 from rag_confidence.learning.model import ConfidenceModel
 from rag_confidence.learning.prior import Prior
 from rag_confidence.learning.shipped_prior import DEFAULT_PRIOR
@@ -135,3 +135,21 @@ def test_the_shipped_prior_is_the_default() -> None:
     model = ConfidenceModel.fit(RECORDS, LABELS)
     assert model.prior_fingerprint == DEFAULT_PRIOR.fingerprint
     assert set(model.names) | set(model.unused) <= set(DEFAULT_PRIOR.names)
+
+
+def test_labels_with_the_wrong_sign_warn_with_numbers() -> None:
+    """A KPI whose interval lies below one half: the usual cause is 1 for insufficient."""
+    kpi = 0.5 * LABELS + 0.4 * np.random.default_rng(0).random(60)
+    records, _ = labelled(60, kpi=kpi)
+    pattern = r"AUROC 0\.000, 95 % interval 0\.000 to 0\.\d+, on 40 insufficient and 20 .* Check the sign"
+    with pytest.warns(WeakSeparationWarning, match=pattern):
+        fit(records, ~LABELS)
+
+
+def test_a_kpi_that_may_be_chance_does_not_warn() -> None:
+    """Below one half by less than the interval is no sign of swapped labels."""
+    kpi = np.argsort(np.argsort(np.arange(60) - 6 * LABELS)) / 60
+    records, labels = labelled(60, kpi=kpi)
+    model = fit(records, labels)
+    assert model.report.auroc_kpi is not None
+    assert model.report.auroc_kpi < 0.5

@@ -31,3 +31,14 @@ def test_without_cross_fitting_it_says_so() -> None:
     clusters = np.where(labels, np.arange(40), -1)
     page = str(ConfidenceModel.fit(records, labels, prior=PRIOR, clusters=clusters))
     assert page.endswith("not cross-fitted: a class has too few rows or clusters to hold some out")
+
+
+def test_a_model_that_ranks_no_better_than_the_kpi_says_so() -> None:
+    """One plain sentence where cross-fitting shows no gain, none where it shows one."""
+    sentence = "On these rows the model ranks no better than the KPI, which needs no labels."
+    records, labels = labelled(80)
+    better = ConfidenceModel.fit(records, labels, prior=PRIOR)
+    assert better.report.auroc > better.report.auroc_kpi  # type: ignore[operator]
+    assert sentence not in str(better)
+    known, _ = labelled(80, kpi=0.4 * labels + 0.3)
+    assert sentence in str(ConfidenceModel.fit(known, labels, prior=PRIOR)).splitlines()

@@ -73,3 +73,17 @@ def test_a_column_of_odd_values_is_refused(value: Any, kind: type[Exception]) ->
     """Not assessed is null; nan in a record was made elsewhere."""
     records = log_of(3, max_cosine=[0.5, None, value])
     refuse(kind, r"metrics\[2\]\['signals.max_cosine'\]", lambda: columns_of(records, ["signals.max_cosine"]))
+
+
+@pytest.mark.needs_extra("test")
+def test_a_data_frame_is_refused_with_a_cure_that_works() -> None:
+    """Its nulls are nan, which a record may not hold: the cure makes them None again."""
+    import pandas
+
+    records = log_of(3, max_cosine=[0.5, None, 0.25])
+    df = pandas.DataFrame(records)
+    refuse(TypeError, r'got DataFrame\. Pass df\..*to_dict\("records"\)', lambda: records_of(df))
+    cured = df.astype(object).where(df.notna(), None).to_dict("records")
+    (cosines,) = columns_of(cured, ["signals.max_cosine"]).values()
+    np.testing.assert_array_equal(cosines, [0.5, np.nan, 0.25])
+    assert words_of(cured, "gate_fingerprint") == (None, None, None)
