@@ -19,6 +19,7 @@ from rag_confidence import (
     MetricPolicy,
     MetricsBatch,
     SmallCalibrationWarning,
+    WeakSeparationWarning,
     score_many,
 )
 from rag_confidence.learning.prior import Prior
@@ -123,8 +124,9 @@ def model(view: View, sufficient: Mask, *, prior: Prior | None, texts: bool = Fa
 
     def learn(train: IntArray, seed: int) -> FloatArray:
         with warnings.catch_warnings():
-            # Few labels are the point here.
+            # Few labels, and scores that hardly separate, are the point here.
             warnings.simplefilter("ignore", SmallCalibrationWarning)
+            warnings.simplefilter("ignore", WeakSeparationWarning)
             found = ConfidenceModel.fit(
                 [records[at] for at in train],
                 sufficient[train].astype(int),
