@@ -249,7 +249,8 @@ OTHER = world(2, n=60)
 
 def other_model() -> ConfidenceModel:
     """A model of the same rows that learned something else."""
-    return ConfidenceModel.fit(batch_of(TRAIN), 1 - LABELS[TRAIN])
+    with quiet():
+        return ConfidenceModel.fit(batch_of(TRAIN), 1 - LABELS[TRAIN])
 
 
 REFUSED: dict[str, tuple[type[Exception], str, Any]] = {
