@@ -11,13 +11,18 @@ from rag_confidence.synthetic import LabelledScores
 K = 10
 
 
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file, which is closed again: one left open is a warning later, in whichever test runs."""
+    with np.load(path) as file:
+        return dict(file)
+
+
 def own_corpus(data_dir: Path, name: str, embedder: str) -> LabelledScores:
     """Queries on their own corpus: label 1 where the ten nearest passages hold the evidence.
 
     ``kind`` is "sufficient", "near_miss" (the corpus holds no answer) or "ranking_failure".
     """
-    with np.load(data_dir / name / f"topk_{embedder}.npz") as file:
-        lists = dict(file)
+    lists = arrays(data_dir / name / f"topk_{embedder}.npz")
     at = lists["ks"].tolist().index(K)
     labels = lists["sufficient"][:, at].astype(bool)
     lacking = np.where(lists["answerable"] == 0, "near_miss", "ranking_failure")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from retrieval_pools import arrays
 
 from rag_confidence import CorpusProfile, MetricPolicy, score_many
 from rag_confidence.conformal.separation import auroc
@@ -15,8 +16,8 @@ from rag_confidence.conformal.separation import auroc
 @pytest.mark.parametrize(("name", "model"), [("pubmedqa", "minilm"), ("clapnq", "wordllama")])
 def test_the_kpi_with_a_profile_keeps_up_with_the_best_cosine(data_dir: Path, name: str, model: str) -> None:
     """On 600 questions its AUROC is above that of the best cosine minus .015, and above the seed's."""
-    vectors = np.load(data_dir / name / f"emb_{model}.npz")
-    lists = np.load(data_dir / name / f"topk_{model}.npz")
+    vectors = arrays(data_dir / name / f"emb_{model}.npz")
+    lists = arrays(data_dir / name / f"topk_{model}.npz")
     queries, corpus = vectors["queries"].astype(np.float32), vectors["corpus"].astype(np.float32)
     at = lists["ks"].tolist().index(10)
     known = np.flatnonzero(lists["sufficient_known"][:, at])

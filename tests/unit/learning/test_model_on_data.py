@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import quiet, refuse
+from retrieval_pools import arrays
 
 from rag_confidence import MetricsBatch, fit_conformal_gate, score_many
 from rag_confidence.conformal.separation import auroc
@@ -19,8 +20,8 @@ from rag_confidence.learning.model import ConfidenceModel
 @pytest.mark.needs_data
 def test_a_hundred_labels_beat_the_label_free_score_where_it_is_weak(data_dir: Path) -> None:
     """Ranking failures under static vectors: +.05 AUROC on other rows, predictions that calibrate a gate."""
-    vectors = np.load(data_dir / "pubmedqa" / "emb_wordllama.npz")
-    lists = np.load(data_dir / "pubmedqa" / "topk_wordllama.npz")
+    vectors = arrays(data_dir / "pubmedqa" / "emb_wordllama.npz")
+    lists = arrays(data_dir / "pubmedqa" / "topk_wordllama.npz")
     queries, corpus = vectors["queries"].astype(np.float32), vectors["corpus"].astype(np.float32)
     labels = lists["sufficient"][:, 1].astype(int)
     order = np.random.default_rng(0).permutation(len(queries))

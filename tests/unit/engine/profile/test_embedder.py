@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_profile import Array
+from retrieval_pools import arrays
 from strategies import generator
 
 from rag_confidence.engine.profile.corpus_profile import CorpusProfile
@@ -128,8 +129,8 @@ def test_queries_are_never_judged() -> None:
 @pytest.mark.parametrize("name", SETS)
 def test_real_embedders(data_dir: Path, name: str, model: str) -> None:
     """No query of the own corpus is refused; on other axes nearly all are."""
-    corpus = np.load(data_dir / name / f"emb_{model}.npz")["corpus"].astype(np.float32)
-    served = np.load(data_dir / name / f"topk_{model}.npz")["idx"][:1200]
+    corpus = arrays(data_dir / name / f"emb_{model}.npz")["corpus"].astype(np.float32)
+    served = arrays(data_dir / name / f"topk_{model}.npz")["idx"][:1200]
     some = generator(0).choice(len(corpus), min(500, len(corpus) // 2), replace=False)
     test = embedder_test(corpus[some].astype(float), shuffled(len(some), 0))
     assert [len(foreign_rows(test, corpus[served[:, :k]])) for k in (5, 10)] == [0, 0]
