@@ -12,7 +12,7 @@ K = 10
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file, which is closed again: one left open is a warning later, in whichever test runs."""
+    """All arrays of a file, which is closed again; left open, it warns in whichever test comes later."""
     with np.load(path) as file:
         return dict(file)
 
