@@ -7,9 +7,10 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -115,13 +116,20 @@ def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
 
 def write(path: str | os.PathLike[str], kind: str, payload: Mapping[str, Any]) -> None:
     """Write a payload to a file, all of it or nothing."""
-    target = Path(path)
     # In ASCII, because a lone surrogate in a name cannot be written as UTF-8.
     text = json.dumps(wrap(kind, payload), indent=1, allow_nan=False)
+    with whole_file(path) as file:
+        file.write(f"{text}\n".encode("ascii"))
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path` once all of it is written, and does nothing otherwise."""
+    target = Path(path)
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with os.fdopen(handle, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -118,7 +117,6 @@ def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
     typical, units = fields["typical_companionship"], fields["contrast_units"]
     if typical is not None and not 0.0 <= typical <= 1.0:
         raise ValueError("a companionship outside [0, 1]")
-    # The centre lies below 0 where hardly any retrieval has a contrast.
     if units is not None and not (len(units) == 2 and math.isfinite(units[0]) and units[1] > 0.0):
         raise ValueError("contrast units that are no centre and scale")
 
@@ -126,7 +124,7 @@ def _refuse_contradictions(fields: Mapping[str, Any]) -> None:
 def write(path: str | os.PathLike[str], payload: Mapping[str, Any]) -> None:
     """Write a payload as JSON or npz, whichever the name of the file says, all of it or nothing."""
     if _is_npz(path):
-        _write_npz(Path(path), payload)
+        _write_npz(path, payload)
     else:
         _artefact.write(path, KIND, payload)
 
@@ -145,22 +143,14 @@ def _is_npz(path: str | os.PathLike[str]) -> bool:
     return suffix == ".npz"
 
 
-def _write_npz(target: Path, payload: Mapping[str, Any]) -> None:
+def _write_npz(path: str | os.PathLike[str], payload: Mapping[str, Any]) -> None:
     document = _artefact.wrap(KIND, payload)
     arrays = {name: unpacked(payload[name]) for name in _PACKED if payload[name] is not None}
     rest = {name: value for name, value in payload.items() if name not in arrays}
     text = json.dumps({**document, "payload": rest}, allow_nan=False)
     arrays["document"] = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    with _artefact.whole_file(path) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
