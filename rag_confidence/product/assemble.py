@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_confidence._predictions import GatePrediction, Model, ModelPrediction
 from rag_confidence._types import Backend, FloatArray
@@ -13,7 +13,7 @@ from rag_confidence.product.drivers import Drivers
 from rag_confidence.product.gating import final_verdict
 from rag_confidence.product.narrative import ACTIONS, gate_reason, reason
 from rag_confidence.product.policy import MetricPolicy
-from rag_confidence.product.record import GATE_KEYS, SCHEMA_VERSION
+from rag_confidence.product.record import GATE_KEYS, KEY_NAMES, SCHEMA_VERSION
 from rag_confidence.product.verdict import (
     CODES,
     CONFIDENCE_BANDS,
@@ -31,37 +31,13 @@ _BAND_KEYS = [f"{name}_band" for name in _NAMES]
 _SIGNAL_KEYS = [f"signals.{name}" for name in _NAMES]
 _WEIGHT_KEYS = [f"weights.{name}" for name in _NAMES[1:]]
 _BAND_WORDS = [SIGNAL_BANDS[signal] for signal in SIGNALS]
-_MEASURED = (
-    "max_cosine",
-    "mean_top3_cosine",
-    "top_gap",
-    "std_top10_cosine",
-    "std_top20_cosine",
-    "head_tail_gap",
-    "second_bar",
-    "lambda_2",
-    "dirichlet_energy",
-    "conditioned_energy",
-    "flip_angle",
-    "head_coherence",
-    "tail_coherence",
-    "companionship",
-    "best_pair",
-    "best_nearest",
-    "best_partial",
-    "contrast",
-    "saturated_contrast",
-    "best_excess",
-    "head_excess",
-    "level_excess",
-    "background_mean",
-    "background_std",
-    "background_tail",
-    "typicality",
-    "text_best",
-    "text_top3",
-)
-_MEASURED_SIGNALS = [(f"signals.{name}", name) for name in _MEASURED]
+_Value = TypeVar("_Value", float, float | None)
+_PREFIX, _CONTRADICTION = "signals.", "signals.contradiction"
+_MEASURED_SIGNALS = [
+    (key, key.removeprefix(_PREFIX))
+    for key in KEY_NAMES
+    if key.startswith(_PREFIX) and key not in (*_SIGNAL_KEYS, _CONTRADICTION)
+]
 
 
 @dataclass(frozen=True)
@@ -147,7 +123,7 @@ def build_record(row: Row, call: Call) -> dict[str, Any]:
         **_model(row.predicted, call),
         "warnings": list(row.warnings),
         **dict(zip(_WEIGHT_KEYS, row.weights, strict=True)),
-        **_signals(values, measured, contradiction),
+        **signal_values(measured, [*values.values()], contradiction),
         **_evidence(measured, call, row.n_dropped),
     }
 
@@ -197,30 +173,20 @@ def _displayed(values: Mapping[str, float | None], policy: MetricPolicy) -> dict
     return found
 
 
-def _signals(
-    values: Mapping[str, float | None], measured: Mapping[str, float | None], contradiction: float | None
-) -> dict[str, Any]:
-    found: dict[str, Any] = dict(zip(_SIGNAL_KEYS, values.values(), strict=True))
-    for key, name in _MEASURED_SIGNALS:
-        found[key] = measured[name]
-    found["signals.contradiction"] = contradiction
-    return found
-
-
 def signal_columns(signals: Signals, drivers: Drivers, contradiction: FloatArray) -> dict[str, FloatArray]:
     """Every `signals.*` of the record as a column of shape (Q,); nan where it was not assessed."""
     found = {key: drivers.of(signal) for key, signal in zip(_SIGNAL_KEYS, SIGNALS, strict=True)}
     found |= {key: signals[name] for key, name in _MEASURED_SIGNALS}
-    return found | {"signals.contradiction": contradiction}
+    return found | {_CONTRADICTION: contradiction}
 
 
 def signal_values(
-    measured: Mapping[str, float], values: Sequence[float], contradiction: float
-) -> dict[str, float]:
-    """`signal_columns` of one retrieval."""
+    measured: Mapping[str, _Value], values: Sequence[_Value], contradiction: _Value
+) -> dict[str, _Value]:
+    """`signal_columns` of one retrieval, from numbers, or from numbers and None."""
     found = dict(zip(_SIGNAL_KEYS, values, strict=True))
     found |= {key: measured[name] for key, name in _MEASURED_SIGNALS}
-    return found | {"signals.contradiction": contradiction}
+    return found | {_CONTRADICTION: contradiction}
 
 
 def _evidence(measured: Mapping[str, float | None], call: Call, n_dropped: int) -> dict[str, Any]:
