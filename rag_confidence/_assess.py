@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rag_confidence._inputs import Batch, Block
 from rag_confidence._options import check_contradiction, check_fraction_result, ranked_candidates
+from rag_confidence._predictions import Model
 from rag_confidence._settings import Asked, Settings
 from rag_confidence._types import FloatArray, IntArray, Mask
 from rag_confidence.engine.contrast import against_background
@@ -39,6 +40,7 @@ from rag_confidence.product.verdict import (
 Notes = defaultdict[int, list[str]]
 
 MOST_DEEPER = 100
+"""Candidates beyond the served passages that are looked for in the background."""
 
 
 def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
@@ -51,10 +53,11 @@ def assess(batch: Batch, asked: Asked, settings: Settings) -> MetricsBatch:
     drivers = _drivers(measured.signals, settings)
     contradiction = _contradiction(batch, asked, settings)
     assessed = ~(batch.no_passages | batch.degenerate_query)
-    columns = signal_columns(measured.signals, drivers, contradiction)
+    columns = {}
+    if settings.model is not None:
+        columns = signal_columns(measured.signals, drivers, contradiction)
+        _note_unread(columns, assessed, settings.model, notes)
     p_sufficient = _probabilities(drivers.kpi, columns, assessed, settings)
-    for row in np.flatnonzero(assessed).tolist() if settings.model is not None else ():
-        note_unread({name: float(column[row]) for name, column in columns.items()}, settings, notes[row])
     scores = p_sufficient if settings.score_used == "model" else drivers.kpi
     situation = Situation(
         batch.no_passages, batch.degenerate_query, contradiction, measured.signals["n_loops"]
@@ -178,8 +181,7 @@ def deeper_cosines(block: Block, asked: Asked) -> tuple[FloatArray | None, Float
     for at, cosines in rest.items():
         best = -np.sort(-cosines[k:])[:width]
         deeper[at, : len(best)] = best
-        served = unit_rows(block.passages[at])[0] @ unit_rows(block.queries[at : at + 1])[0][0]
-        same[at] = max(SAME_COSINE, float(np.abs(cosines[:k] - served).max()))
+        same[at] = max(SAME_COSINE, float(np.abs(cosines[:k] - _served_cosines(block, at)).max()))
     return deeper, same
 
 
@@ -209,9 +211,13 @@ def _loops(single: Block, settings: Settings) -> LoopEvidence:
 
 def _with_candidates(signals: Signals, single: Block, name: str, candidates: FloatArray) -> Signals:
     """Spread signals of the whole retrieved list instead of the served part."""
-    served = unit_rows(single.passages[0])[0] @ unit_rows(single.queries)[0][0]
-    ranked = ranked_candidates(name, candidates, served)[None]
+    ranked = ranked_candidates(name, candidates, _served_cosines(single, 0))[None]
     return signals.with_values(spread_signals(ranked))
+
+
+def _served_cosines(block: Block, at: int) -> FloatArray:
+    """Cosines (k,) of the passages of one query of a block."""
+    return np.asarray(unit_rows(block.passages[at])[0] @ unit_rows(block.queries[at : at + 1])[0][0])
 
 
 def _drivers(signals: Signals, settings: Settings) -> Drivers:
@@ -292,13 +298,18 @@ def probability(kpi: float, settings: Settings) -> float:
     return check_fraction_result("calibrator", settings.calibrator(kpi))
 
 
-def note_unread(signals: Mapping[str, float], settings: Settings, notes: list[str]) -> None:
-    """A sentence on signals that the model was trained on and that this retrieval lacks."""
-    names = () if settings.model is None else settings.model.names
-    missing = [name for name in names if signals[name] != signals[name]]
-    if missing:
-        told = ", ".join(name.removeprefix("signals.") for name in missing)
-        notes.append(f"the model counts as average what was not assessed here: {told}")
+def _note_unread(columns: Mapping[str, FloatArray], assessed: Mask, model: Model, notes: Notes) -> None:
+    """`unread` for every retrieval that lacks a signal of the model."""
+    unknown = np.full(len(assessed), np.nan)
+    lacking = {name: np.isnan(columns.get(name, unknown)) & assessed for name in model.names}
+    for row in np.flatnonzero(np.any([*lacking.values()], axis=0)).tolist():
+        notes[row].append(unread([name for name, missing in lacking.items() if missing[row]]))
+
+
+def unread(missing: Sequence[str]) -> str:
+    """The sentence on signals that the model was trained on and that a retrieval lacks."""
+    told = ", ".join(name.removeprefix("signals.") for name in missing)
+    return f"the model counts as average what was not assessed here: {told}"
 
 
 def note_counts(batch: Batch, asked: Asked, settings: Settings, notes: Notes) -> None:

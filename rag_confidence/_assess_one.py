@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -12,9 +13,9 @@ from rag_confidence._assess import (
     assess,
     call_of,
     note_counts,
-    note_unread,
     probability,
     text_signals,
+    unread,
 )
 from rag_confidence._inputs import Batch, Block
 from rag_confidence._predictions import GatePrediction
@@ -48,7 +49,8 @@ def assess_one(batch: Batch, asked: Asked, settings: Settings) -> RagConfidenceM
     predicted = None
     if settings.model is not None:
         signals = signal_values(measured.signals, drivers.values, np.nan)
-        note_unread(signals, settings, notes[0])
+        missing = [name for name in settings.model.names if math.isnan(signals.get(name, math.nan))]
+        notes[0] += [unread(missing)] if missing else []
         predicted = settings.model.predict_one(signals)
     probable = probability(drivers.kpi, settings) if predicted is None else predicted.p_sufficient
     row = Row(
