@@ -49,15 +49,10 @@ def levels_of_one(
     copies = _copies(sample, background, passages, cosines)
     if len(copies):
         background = np.delete(background, copies)
-    n = len(background)
-    if n < LEAST_BACKGROUND:
+    if len(background) < LEAST_BACKGROUND:
         return math.nan, math.nan, math.nan
-    mean = float(np.add.reduce(background)) / n
-    apart = background - mean
-    size = tail_size(n)
-    background.partition(n - size)
-    tail = float(np.add.reduce(background[n - size :])) / size
-    return mean, math.sqrt(float(apart @ apart) / n), tail
+    mean, spread, *_, tail = _numbers(background)
+    return mean, spread, tail
 
 
 def typicality_of_one(query: FloatArray, sample: Sample) -> float:
