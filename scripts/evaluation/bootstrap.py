@@ -14,6 +14,7 @@ import numpy as np
 from _data import FloatArray, IntArray, Mask
 
 from evaluation.metrics import FSR
+from rag_confidence.learning import ranks
 
 _SALT = 0xB007
 _AT_ONCE = 100
@@ -68,12 +69,10 @@ def compared(point: float, ours: FloatArray, theirs: FloatArray) -> Interval:
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Holm's adjusted p-values: each may be compared with the level of the whole family; nan stays nan."""
-    ranked = sorted((p, name) for name, p in p_values.items() if p == p)
-    steps = [min(1.0, (len(ranked) - at) * p) for at, (p, _) in enumerate(ranked)]
-    adjusted = np.maximum.accumulate(steps).tolist() if steps else []
-    return {name: float("nan") for name in p_values} | {
-        name: value for (_, name), value in zip(ranked, adjusted, strict=True)
-    }
+    known = {name: p for name, p in p_values.items() if p == p}
+    return dict.fromkeys(p_values, float("nan")) | dict(
+        zip(known, ranks.holm([*known.values()]), strict=True)
+    )
 
 
 def _of_block(weights: FloatArray, good: FloatArray, ends: IntArray) -> dict[str, FloatArray]:
