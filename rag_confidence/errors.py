@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 
 class CalibrationMismatch(ValueError):
@@ -28,6 +29,53 @@ class SmallCalibrationWarning(UserWarning):
 
 class WeakSeparationWarning(UserWarning):
     """The score hardly tells the classes apart: the guarantee holds, but few decisions are made."""
+
+
+class AbstainedError(RuntimeError):
+    """A guarded tool was not run, or its output withheld, and ``on_abstain="raise"`` was asked for.
+
+    ``result`` is the `GuardResult`.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class NoToolCallProducedError(RuntimeError):
+    """A model made no tool call where one was required; there was nothing to judge.
+
+    ``finish_reason`` and ``content`` are what the model said instead.
+    """
+
+    def __init__(self, message: str, *, finish_reason: str | None = None, content: str | None = None) -> None:
+        super().__init__(message)
+        self.finish_reason = finish_reason
+        self.content = content
+
+
+class SessionExhausted(RuntimeError):
+    """More calls were asked of a session than its error budget was planned for."""
+
+
+class StoreError(RuntimeError):
+    """A calibration store cannot be opened, read or written; what was committed before is untouched."""
+
+
+class StaleCalibrationWarning(UserWarning):
+    """The newest calibration call is old: calls may have changed since."""
+
+
+class MixedScorersWarning(UserWarning):
+    """Scores of a calibration set were made by other scorers than those in use, or by several."""
+
+
+class SelectedCallsWarning(UserWarning):
+    """The calibration calls are those that a guard accepted: recalibrating on them shuts out ever more."""
+
+
+class TiedScoresWarning(UserWarning):
+    """So many good calls share the largest score that the guard stops nothing."""
 
 
 class OutOfRangeWarning(UserWarning):

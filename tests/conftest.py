@@ -27,7 +27,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plots": ("matplotlib",),
     "demo": ("wordllama",),
     "mcp": ("mcp",),
-    "test": ("gudhi", "nbclient", "nbformat", "ipykernel", "pandas"),
+    "cli": ("typer", "rich"),
+    "parquet": ("pyarrow",),
+    "schema": ("jsonschema", "pydantic"),
+    "postgres": ("sqlalchemy", "psycopg"),
+    "test": ("gudhi", "nbclient", "nbformat", "ipykernel", "pandas", "openai", "anthropic"),
 }
 
 STRICT = os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("RAG_CONFIDENCE_NO_SKIP") == "1"

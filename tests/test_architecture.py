@@ -24,7 +24,17 @@ OPTIONAL = {
     *("ripser", "persim", "sklearn", "joblib", "gudhi", "matplotlib", "IPython", "wordllama", "torch"),
     *("transformers", "sentence_transformers", "pandas", "polars", "pyarrow", "duckdb", "ray", "psycopg"),
     *("mcp", "fastapi", "requests", "langchain", "langchain_core", "llama_index", "haystack"),
-    *("opentelemetry", "tqdm", "rich", "jsonschema"),
+    *(
+        "opentelemetry",
+        "tqdm",
+        "rich",
+        "typer",
+        "jsonschema",
+        "pydantic",
+        "sqlalchemy",
+        "openai",
+        "anthropic",
+    ),
 }
 HEAVY = {
     *("networkx", "scipy.stats", "scipy.optimize", "scipy.spatial", "scipy.cluster", "scipy.sparse"),
@@ -34,7 +44,7 @@ HEAVY = {
 # Unit -> the units it may import. A unit is a package or module directly under the root; "" is the root.
 LEAVES = {
     *("_types", "_version", "errors", "_optional", "_artefact", "_inputs", "_options", "_history"),
-    "_predictions",
+    *("_predictions", "_calls"),
 }
 LAYERS = {"synthetic", "engine", "conformal", "store", "product", "guard", "learning"}
 MEASURES = LEAVES | {"engine", "product", "conformal", "learning", "_settings"}
@@ -49,12 +59,13 @@ ALLOWED: dict[str, set[str]] = {
     "_options": {"_types", "errors", "_inputs"},
     "_history": {"_types", "errors", "_inputs", "_options"},
     "_predictions": {"_types", "errors", "_history"},
+    "_calls": {"_types", "_history", "_options"},
     "synthetic": {"_types"},
     "engine": LEAVES,
     "conformal": LEAVES | {"synthetic"},
     "store": LEAVES,
     "product": LEAVES | {"engine"},
-    "guard": LEAVES | {"conformal"},
+    "guard": LEAVES | {"conformal", "store"},
     "learning": LEAVES | {"product", "conformal"},
     "_settings": LEAVES | {"engine", "product"},
     "_assess": MEASURES,
@@ -67,7 +78,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 EDGES_OF_THE_LIBRARY = {"adapters", "plots"}
 # An adapter of several files keeps the others in a private package of its own.
-PARTS_OF_AN_ADAPTER = {"_mcp": "mcp_server"}
+PARTS_OF_AN_ADAPTER = {"_mcp": "mcp_server", "_cli": "cli"}
 
 # What an upper package may name of a lower one where that is not everything.
 DOORS = {("product", "engine"): {"engine", "engine.report", "engine.signals"}}
