@@ -204,11 +204,10 @@ def check_moment(name: str, moment: Any) -> datetime | None:
 def _checked_scores(scores: Any) -> Mapping[str, float]:
     _check_names("scores", scores)
     for name, score in scores.items():
-        if isinstance(score, bool | np.bool_) or not isinstance(
-            score, int | float | np.integer | np.floating
-        ):
+        if isinstance(score, bool | np.bool_) or not isinstance(score, _NUMBERS):
             raise TypeError(
-                f"`scores[{name!r}]` must be a number; got {score!r}. A check that failed to run counts as +inf."
+                f"`scores[{name!r}]` must be a number; got {score!r}. "
+                "A check that failed to run counts as +inf."
             )
         if isnan(score) or (isinf(score) and score < 0):
             raise ValueError(
