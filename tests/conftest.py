@@ -39,6 +39,15 @@ STRICT = os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("RA
 # A machine without the data sets says so, and tests of them are then no part of its strict run.
 DECLARED_WITHOUT_DATA = os.environ.get("RAG_CONFIDENCE_NO_DATA") == "1"
 
+# Likewise a machine without a PostgreSQL server; one that has it names it by a URL as SQLAlchemy writes them.
+POSTGRES = os.environ.get("RAG_CONFIDENCE_POSTGRES")
+DECLARED_WITHOUT_POSTGRES = not POSTGRES and os.environ.get("RAG_CONFIDENCE_NO_POSTGRES") == "1"
+
+# Workers side by side share the cores: BLAS threads of each would wait for those of the others.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("strict", deadline=None, max_examples=50, derandomize=True, database=None)
 settings.load_profile("strict" if STRICT else "default")
@@ -72,6 +81,11 @@ def pytest_configure(config: pytest.Config) -> None:
             f"no data folder at {data_folder()}; set RAG_CONFIDENCE_DATA, or RAG_CONFIDENCE_NO_DATA=1 for a "
             "machine that has none"
         )
+    if not POSTGRES and not DECLARED_WITHOUT_POSTGRES and "postgres" in expected_extras():
+        raise pytest.UsageError(
+            "no PostgreSQL server; set RAG_CONFIDENCE_POSTGRES to its URL, or RAG_CONFIDENCE_NO_POSTGRES=1 for "
+            "a machine that has none"
+        )
     if installed_extras() != expected_extras():
         raise pytest.UsageError(
             f"expected the extras {sorted(expected_extras())}, found {sorted(installed_extras())}; "
@@ -83,16 +97,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests of extras that are not installed; skip tests of data that is not there."""
     installed = installed_extras()
     left_out = [item for item in items if not _wanted_extras(item) <= installed]
-    if DECLARED_WITHOUT_DATA and not data_folder().is_dir():
-        left_out += [item for item in items if item.get_closest_marker("needs_data") and item not in left_out]
+    missing = _missing_means()
+    declared = {"needs_data": DECLARED_WITHOUT_DATA, "needs_postgres": DECLARED_WITHOUT_POSTGRES}
+    for marker in (name for name in missing if declared[name]):
+        left_out += [item for item in items if item.get_closest_marker(marker) and item not in left_out]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    for item in items:
+        for marker in (name for name in missing if item.get_closest_marker(name)):
+            item.add_marker(pytest.mark.skip(reason=missing[marker]))
+
+
+def _missing_means() -> dict[str, str]:
+    """Marker of what this machine lacks -> why its tests are skipped."""
+    missing = {}
     if not data_folder().is_dir():
-        reason = f"no data folder at {data_folder()}; set RAG_CONFIDENCE_DATA"
-        for item in items:
-            if item.get_closest_marker("needs_data"):
-                item.add_marker(pytest.mark.skip(reason=reason))
+        missing["needs_data"] = f"no data folder at {data_folder()}; set RAG_CONFIDENCE_DATA"
+    if not POSTGRES:
+        missing["needs_postgres"] = "no PostgreSQL server; set RAG_CONFIDENCE_POSTGRES"
+    return missing
 
 
 def _wanted_extras(item: pytest.Item) -> set[str]:

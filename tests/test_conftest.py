@@ -50,9 +50,10 @@ def run_suite(folder: Path, text: str, **environment: str) -> tuple[int, str]:
     shutil.copy(PROJECT / "tests" / "conftest.py", folder / "conftest.py")
     (folder / "test_it.py").write_text(text, encoding="utf-8")
     own = {"CI", "RAG_CONFIDENCE_NO_SKIP", "RAG_CONFIDENCE_EXTRAS", "RAG_CONFIDENCE_DATA"}
-    own |= {"RAG_CONFIDENCE_NO_DATA"}
+    own |= {"RAG_CONFIDENCE_NO_DATA", "RAG_CONFIDENCE_POSTGRES", "PYTEST_XDIST_WORKER"}
     environ = {name: value for name, value in os.environ.items() if name not in own}
-    environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "RAG_CONFIDENCE_DATA": str(folder)} | environment
+    environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "RAG_CONFIDENCE_NO_POSTGRES": "1"}
+    environ |= {"RAG_CONFIDENCE_DATA": str(folder)} | environment
     command = [
         sys.executable,
         "-m",
@@ -93,6 +94,48 @@ def test_a_machine_declared_without_data_leaves_their_tests_out(tmp_path: Path) 
     """A strict run on a machine that has no data sets deselects their tests and skips nothing."""
     missing = {"RAG_CONFIDENCE_DATA": str(tmp_path / "nowhere"), "RAG_CONFIDENCE_NO_DATA": "1"}
     code, output = run_suite(tmp_path, SUITE, CI="true", RAG_CONFIDENCE_EXTRAS=installed(), **missing)
+    assert code == 0
+    assert "deselected" in output
+    assert "skipped" not in output
+
+
+SERVER = """
+import pytest
+
+@pytest.mark.needs_postgres
+def test_server():
+    pass
+"""
+
+
+def test_server_tests_skip_without_a_server_outside_ci(tmp_path: Path) -> None:
+    """Without the URL of a server its tests skip, and the reason names the variable to set."""
+    code, output = run_suite(tmp_path, SERVER, RAG_CONFIDENCE_NO_POSTGRES="0")
+    assert code == 0
+    assert "1 skipped" in output
+    assert "set RAG_CONFIDENCE_POSTGRES" in output
+
+
+def test_server_tests_run_where_a_server_is_named(tmp_path: Path) -> None:
+    """With the URL of a server a strict run runs its tests."""
+    means = {"RAG_CONFIDENCE_POSTGRES": "postgresql+psycopg://x@127.0.0.1/x", "CI": "true"}
+    code, output = run_suite(tmp_path, SERVER, RAG_CONFIDENCE_EXTRAS=installed(), **means)
+    assert code == 0
+    assert "1 passed" in output
+
+
+@pytest.mark.needs_extra("postgres")
+def test_a_strict_run_refuses_to_start_without_a_server(tmp_path: Path) -> None:
+    """In CI an install with the client says whether there is a server."""
+    unsaid = {"RAG_CONFIDENCE_NO_POSTGRES": "0", "CI": "true"}
+    code, output = run_suite(tmp_path, SERVER, RAG_CONFIDENCE_EXTRAS=installed(), **unsaid)
+    assert code != 0
+    assert "no PostgreSQL server" in output
+
+
+def test_a_machine_declared_without_a_server_leaves_its_tests_out(tmp_path: Path) -> None:
+    """A strict run on a machine that has no server deselects its tests and skips nothing."""
+    code, output = run_suite(tmp_path, SERVER + SUITE, CI="true", RAG_CONFIDENCE_EXTRAS=installed())
     assert code == 0
     assert "deselected" in output
     assert "skipped" not in output
