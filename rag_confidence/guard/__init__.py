@@ -1,1 +1,1 @@
-"""Guarded tool calls: a calibrated threshold decides whether a call may run, and says what that guarantees."""
+"""Guarded tool calls: a calibrated threshold decides whether a call may run, and says what it guarantees."""
