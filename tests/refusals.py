@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,11 @@ def refuse(kind: Kinds, pattern: str, call: Callable[[], Any]) -> str:
     with pytest.raises(Exception, match=FORM):
         raise caught.value
     return str(caught.value)
+
+
+def named(value: object) -> str:
+    """A name of a test's case that every process gives it: without the addresses that a repr may hold."""
+    return re.sub(" at 0x[0-9a-f]+", "", str(value))
 
 
 @contextmanager

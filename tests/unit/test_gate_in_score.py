@@ -15,7 +15,7 @@ import pytest
 from histories import few
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import quiet, refuse
+from refusals import named, quiet, refuse
 from strategies import Retrieval, generator, retrievals
 
 from rag_confidence import MetricPolicy, RagConfidenceMetrics, fit_isotonic, fit_risk_gate, score, score_many
@@ -457,7 +457,7 @@ def test_a_gate_meets_the_scores_it_was_fitted_on() -> None:
         ({}, {"embedding_backend": "lexical"}, "embedder"),
         ({"embedder": "x", "embedding_backend": "lexical"}, {"embedder": "x"}, "embedder"),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_gate_for_other_scores_is_refused(fitted_with: Any, used_with: Any, names: str) -> None:
     """Another policy, embedder or backend is a CalibrationMismatch that names what differs."""
@@ -513,7 +513,7 @@ def test_a_raw_gate_on_fractions_is_a_gate() -> None:
     assert score(QUERY, PASSAGES, gate=gate).decision is not None
 
 
-@pytest.mark.parametrize("gate", [5, "gate", {"q0": 0.5}, object(), ConformalGate, lambda s: True], ids=str)
+@pytest.mark.parametrize("gate", [5, "gate", {"q0": 0.5}, object(), ConformalGate, lambda s: True], ids=named)
 def test_what_is_no_gate_is_refused(gate: Any) -> None:
     """Something that is no fitted gate is refused before anything is measured."""
     refuse(TypeError, "^`gate` must be a fitted gate; got ", lambda: score(QUERY, PASSAGES, gate=gate))
@@ -575,7 +575,7 @@ def test_a_record_with_a_gate_comes_back(situation: str, outcome: str) -> None:
         ("policy_verdict", "answer"),
         ("gate_fingerprint", 5),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_changed_record_is_refused(key: str, value: Any) -> None:
     """from_dict holds every key of the gate to the contract."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import Kinds, refuse
+from refusals import Kinds, named, refuse
 
 from rag_confidence._history import (
     check_aligned,
@@ -82,14 +82,14 @@ def test_the_byte_order_of_scores_changes_nothing(dtype: str) -> None:
         ([np.float32(0.1), np.float16(0.5), 0.5], np.float16),
         ([np.float64(0.1), 0.5, 1], np.float64),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_a_mixed_list_has_the_precision_of_its_coarsest_float(scores: Any, dtype: Any) -> None:
     """A narrow float in a list stays known as one: plain floats beside it do not hide its rounding."""
     assert check_scores("scores", scores).dtype == dtype
 
 
-@pytest.mark.parametrize("odd", [True, False, np.True_], ids=repr)
+@pytest.mark.parametrize("odd", [True, False, np.True_], ids=named)
 @pytest.mark.parametrize("wrap", [list, tuple])
 def test_a_boolean_among_numbers_is_no_score(odd: Any, wrap: Any) -> None:
     """True is not 1.0, beside numbers no more than alone."""
@@ -154,7 +154,7 @@ BAD_SCORES: list[tuple[Kinds, Any, str]] = [
 
 
 def shown(value: Any) -> str:
-    return str(value)[:30].replace("\n", " ") if not isinstance(value, type) else value.__name__
+    return named(value)[:30].replace("\n", " ") if not isinstance(value, type) else value.__name__
 
 
 @pytest.mark.parametrize(("kind", "scores", "says"), BAD_SCORES, ids=shown)
@@ -163,7 +163,7 @@ def test_bad_scores_are_refused(kind: Kinds, scores: Any, says: str) -> None:
     refuse(kind, f"(?s)^`scores` must .*{says}", lambda: check_scores("scores", scores))
 
 
-@pytest.mark.parametrize("scores", [[Fraction(1, 2)], [0.1, Decimal("0.5")]], ids=repr)
+@pytest.mark.parametrize("scores", [[Fraction(1, 2)], [0.1, Decimal("0.5")]], ids=named)
 def test_exact_numbers_are_named(scores: Any) -> None:
     """Fractions and Decimals are refused by name: no score is silently rounded."""
     refuse(
@@ -233,7 +233,7 @@ def test_a_score_a_hair_too_large_is_shown_in_full() -> None:
         np.array([True, 0], dtype=object),
         Column([1, 0]),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_labels_that_are_meant_are_taken(labels: Any) -> None:
     """Booleans, and 0 and 1 as whole numbers or floats, are labels."""
@@ -316,7 +316,7 @@ def test_groups_are_strings_or_integers() -> None:
     assert [type(g) for g in check_groups("groups", np.array(["a"]))] == [str]
 
 
-@pytest.mark.parametrize("group", [None, 1.0, math.nan, True, b"a", ("a",), ["a"]], ids=repr)
+@pytest.mark.parametrize("group", [None, 1.0, math.nan, True, b"a", ("a",), ["a"]], ids=named)
 def test_other_groups_are_refused_with_their_row(group: Any) -> None:
     """A group that is missing or of another kind is refused, and its row is named."""
     refuse(EITHER, r"^`groups\[1\]` must be ", lambda: check_groups("groups", ["a", group]))
@@ -331,7 +331,7 @@ def test_whole_numbers_that_name_have_64_bits(group: int) -> None:
     assert check_group("group", 2**64 - 1) == 2**64 - 1
 
 
-@pytest.mark.parametrize("groups", ["ab", 1, {"a": 1}, {"a"}], ids=repr)
+@pytest.mark.parametrize("groups", ["ab", 1, {"a": 1}, {"a"}], ids=named)
 def test_groups_are_one_column(groups: Any) -> None:
     """One text, a set or a mapping is no column of groups."""
     refuse(EITHER, r"^`groups` must be ", lambda: check_groups("groups", groups))

@@ -14,7 +14,7 @@ import reference_conformal as ref
 from histories import few
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from refusals import Kinds, refuse
+from refusals import Kinds, named, refuse
 
 from rag_confidence.conformal.quantile import (
     as_level,
@@ -127,7 +127,7 @@ NO_LEVELS = [
 ]
 
 
-@pytest.mark.parametrize("alpha", WRONG_LEVELS, ids=repr)
+@pytest.mark.parametrize("alpha", WRONG_LEVELS, ids=named)
 def test_a_level_outside_the_open_interval_is_refused(alpha: Any) -> None:
     """A level must be strictly between 0 and 1; every function names its argument in the same words."""
     pattern = "^`alpha` must be strictly between 0 and 1; got "
@@ -222,7 +222,7 @@ def test_a_rank_is_an_integer_or_infinity() -> None:
 WRONG_COUNTS = [-1, 9.0, 9.5, "9", None, True, np.False_, [9], math.nan]
 
 
-@pytest.mark.parametrize("n", WRONG_COUNTS, ids=repr)
+@pytest.mark.parametrize("n", WRONG_COUNTS, ids=named)
 def test_a_count_is_an_integer(n: Any) -> None:
     """`n` must be an integer of at least 0, in both ranks."""
     refuse((TypeError, ValueError), "^`n` must be an integer", lambda: conformal_rank(n, 0.1))
@@ -349,7 +349,9 @@ NO_SCORES: list[tuple[Kinds, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "scores"), NO_SCORES, ids=lambda value: str(value)[:40].replace("\n", " "))
+@pytest.mark.parametrize(
+    ("kind", "scores"), NO_SCORES, ids=lambda value: named(value)[:40].replace("\n", " ")
+)
 def test_a_quantile_of_bad_scores_is_refused(kind: Kinds, scores: Any) -> None:
     """No scores, nan, infinities, texts, booleans, masks and other shapes: one clear error."""
     refuse(kind, "^`scores` must ", lambda: conformal_quantile(scores, 0.1))

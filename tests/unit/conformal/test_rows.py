@@ -11,7 +11,7 @@ import pytest
 from histories import few
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import quiet, refuse
+from refusals import named, quiet, refuse
 
 from rag_confidence.conformal.gate.fit import fit_conformal_gate
 from rag_confidence.conformal.gate.fitted import ConformalGate
@@ -124,7 +124,7 @@ BAD_SPLITS: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "ids", "options"), BAD_SPLITS, ids=str)
+@pytest.mark.parametrize(("name", "ids", "options"), BAD_SPLITS, ids=named)
 def test_bad_splits_are_refused(name: str, ids: Any, options: dict[str, Any]) -> None:
     """Missing ids, other lengths, unknown parts, shares that are negative or all zero: one clear error."""
     refuse((TypeError, ValueError), rf"^`{name}[\[\]'\w]*` must ", lambda: split_history(ids, **options))
@@ -256,7 +256,7 @@ def test_row_ids_name_each_row_once(ids: Any) -> None:
     refuse((TypeError, ValueError), "^`row_ids` must ", lambda: fitted(*scored(30, 1), row_ids=ids))
 
 
-@pytest.mark.parametrize("others", [5, "gate", [object()], [None], [{"rows": 1}]], ids=str)
+@pytest.mark.parametrize("others", [5, "gate", [object()], [None], [{"rows": 1}]], ids=named)
 def test_what_remembers_no_rows_is_refused(others: Any) -> None:
     """Something that was not fitted cannot be compared, and that is said."""
     refuse(
@@ -309,7 +309,7 @@ def test_any_fit_that_holds_rows_can_be_compared() -> None:
 # --- names that are none
 
 
-@pytest.mark.parametrize("ids", [[7, "7", 8, 9], [7, 7.0, 8, 9], ["7", 7.0, 8, 9]], ids=repr)
+@pytest.mark.parametrize("ids", [[7, "7", 8, 9], [7, 7.0, 8, 9], ["7", 7.0, 8, 9]], ids=named)
 def test_ids_that_count_as_one_are_both_shown(ids: list[Any]) -> None:
     """7, 7.0 and "7" are one id, and the refusal shows each as it came."""
     call = lambda: rows_of(np.arange(4.0), np.array([0, 1, 0, 1], dtype=bool), ids)  # noqa: E731

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import Kinds, quiet, refuse
+from refusals import Kinds, named, quiet, refuse
 
 from rag_confidence._types import Provenance
 from rag_confidence.conformal.gate.evaluation import evaluate_conformal_gate
@@ -133,7 +133,7 @@ def test_a_bad_fit_is_refused(kind: Kinds, pattern: str, options: dict[str, Any]
 @pytest.mark.parametrize(
     "options",
     [{"collected": "never"}, {"negatives": {"hard": 1}}, {"provenance": 5}, {"row_ids": [1, 1, 2, 3]}],
-    ids=str,
+    ids=named,
 )
 def test_a_refused_fit_does_not_warn_first(options: dict[str, Any]) -> None:
     """Arguments are checked before a fit warns of anything, so an error comes alone."""
@@ -158,7 +158,7 @@ def test_options_of_a_fit_are_keywords() -> None:
         ("2026-01-31", date(2026, 1, 31)),
         "2026-01-31T10:00",
     ],
-    ids=repr,
+    ids=named,
 )
 def test_days_in_any_form(collected: Any) -> None:
     """A day may be a text or a date, alone or as first and last."""
@@ -230,7 +230,9 @@ def test_a_bad_score_is_refused_everywhere(gate: ConformalGate, kind: Kinds, say
 
 
 @pytest.mark.parametrize(
-    "scores", [[[0.5]], np.zeros((2, 2)), 0.5, "0.5", None, {0.5}, {0.5: 1}, np.array(0.5), object()], ids=str
+    "scores",
+    [[[0.5]], np.zeros((2, 2)), 0.5, "0.5", None, {0.5}, {0.5: 1}, np.array(0.5), object()],
+    ids=named,
 )
 def test_a_batch_is_one_column(gate: ConformalGate, scores: Any) -> None:
     """What is not one column of scores is refused."""
@@ -247,7 +249,7 @@ def test_an_empty_batch_is_decided(gate: ConformalGate) -> None:
     assert [p.tolist() for p in gate.p_values([])] == [[], []]
 
 
-@pytest.mark.parametrize("bad", [3, -4], ids=str)
+@pytest.mark.parametrize("bad", [3, -4], ids=named)
 def test_predictions_have_their_rows_and_no_others(gate: ConformalGate, bad: int) -> None:
     """An index beyond the rows is an IndexError; negative ones count from the end."""
     found = gate.predict([0.1, 0.5, 0.9])
@@ -298,7 +300,7 @@ def test_a_bad_evaluation_is_refused(gate: ConformalGate) -> None:
         refuse(kind, pattern, lambda s=scores, y=labels: evaluate_conformal_gate(s, y, gate))
 
 
-@pytest.mark.parametrize("labels", [[1, 1], [0, 0]], ids=str)
+@pytest.mark.parametrize("labels", [[1, 1], [0, 0]], ids=named)
 def test_an_evaluation_of_one_class_reports_what_it_can(gate: ConformalGate, labels: list[int]) -> None:
     """One class missing among held-out rows is no error: its rates are null, never zero."""
     found = evaluate_conformal_gate([0.1, 0.9], labels, gate).to_dict()
@@ -308,7 +310,7 @@ def test_an_evaluation_of_one_class_reports_what_it_can(gate: ConformalGate, lab
     assert found[f"coverage_{present}"]["rate"] is not None
 
 
-@pytest.mark.parametrize("odd", [None, 5, "gate", object(), {"q0": 0.4}, (0.4, 0.5)], ids=str)
+@pytest.mark.parametrize("odd", [None, 5, "gate", object(), {"q0": 0.4}, (0.4, 0.5)], ids=named)
 def test_what_is_no_gate_is_refused(odd: Any) -> None:
     """Something that is no gate is refused by name in all three functions."""
     refuse(TypeError, "^`gate` must ", lambda: predict_one(0.5, odd))
@@ -319,7 +321,7 @@ def test_what_is_no_gate_is_refused(odd: Any) -> None:
 # --- loose thresholds
 
 
-@pytest.mark.parametrize("value", [math.nan, None, "0.5", True, [0.5]], ids=repr)
+@pytest.mark.parametrize("value", [math.nan, None, "0.5", True, [0.5]], ids=named)
 def test_loose_thresholds_are_numbers(value: Any) -> None:
     """Thresholds are numbers or infinite; nan is neither."""
     refuse(EITHER, "^`q0` must be a number", lambda: Thresholds(value, 0.5))

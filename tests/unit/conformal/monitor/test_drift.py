@@ -18,7 +18,7 @@ import pytest
 import reference_monitors as ref
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import Kinds, refuse
+from refusals import Kinds, named, refuse
 
 from rag_confidence import _artefact
 from rag_confidence._types import Provenance
@@ -194,7 +194,7 @@ def test_batches_are_single_scores_in_order(scores: list[float], cut: int) -> No
 NUMBERS = [1, np.float64(0.5), np.float32(0.5), np.int64(2), np.uint8(3), -1e300, 5e-324]
 
 
-@pytest.mark.parametrize("score", NUMBERS, ids=repr)
+@pytest.mark.parametrize("score", NUMBERS, ids=named)
 def test_any_real_number_is_a_score(score: Any) -> None:
     """Python and NumPy numbers are scores, integers too."""
     assert DriftMonitor().update(score).n_seen == 1
@@ -230,7 +230,7 @@ BAD_SCORES: list[tuple[Kinds, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "score"), BAD_SCORES, ids=repr)
+@pytest.mark.parametrize(("kind", "score"), BAD_SCORES, ids=named)
 def test_what_is_no_score_is_refused_and_changes_nothing(kind: Kinds, score: Any) -> None:
     """One clear error, and the monitor is as it was, its next draw included."""
     monitor = DriftMonitor([0.1, 0.2])
@@ -368,7 +368,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("entries", BROKEN, ids=str)
+@pytest.mark.parametrize("entries", BROKEN, ids=named)
 def test_a_payload_that_makes_no_sense_is_refused(entries: dict[str, Any]) -> None:
     """Signed nonsense, and bets of another release, are refused in words."""
     pattern = "^`document` must be a saved drift_monitor; got one that cannot be read"

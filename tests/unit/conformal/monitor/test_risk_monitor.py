@@ -17,7 +17,7 @@ import pytest
 import reference_monitors as ref
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import Kinds, refuse
+from refusals import Kinds, named, refuse
 
 from rag_confidence import _artefact
 from rag_confidence._types import Provenance
@@ -169,7 +169,7 @@ BAD_OUTCOMES: list[tuple[Kinds, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "bad"), BAD_OUTCOMES, ids=repr)
+@pytest.mark.parametrize(("kind", "bad"), BAD_OUTCOMES, ids=named)
 def test_what_is_no_outcome_is_refused_and_changes_nothing(kind: Kinds, bad: Any) -> None:
     """One clear error, alone and in a batch, and the monitor is as it was."""
     monitor = RiskMonitor(0.1)
