@@ -62,6 +62,8 @@ class GuardResult:
         The call, as the scorers saw it; None where it could not be described.
     calibrator : str or None
         Fingerprint of the calibrator.
+    record_id : int or None
+        Number of the call in the store that it was recorded in, for `CalibrationStore.label`; None without one.
     """
 
     decision: Decision
@@ -78,6 +80,7 @@ class GuardResult:
     threshold: float = math.inf
     context: ToolCallContext | None = field(default=None, repr=False)
     calibrator: str | None = field(default=None, repr=False)
+    record_id: int | None = field(default=None, repr=False)
 
     @property
     def accepted(self) -> bool:
@@ -120,6 +123,7 @@ class GuardResult:
             "threshold": _finite(self.threshold),
             "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
             "calibrator": self.calibrator,
+            "record_id": self.record_id,
         }
         if output:
             plain |= {"output": self.output, "withheld": self.withheld}
