@@ -63,7 +63,7 @@ class GuardResult:
     calibrator : str or None
         Fingerprint of the calibrator.
     record_id : int or None
-        Number of the call in the store that it was recorded in, for `CalibrationStore.label`; None without one.
+        Number of the call in the store, for `CalibrationStore.label` later; None where it is in none.
     """
 
     decision: Decision
