@@ -172,7 +172,7 @@ class CallRecord:
             )
         if self.outcome is not None:
             keep(self, "outcome", check_outcome(self.outcome))
-        keep(self, "scores", _checked_scores(self.scores))
+        keep(self, "scores", check_named_scores(self.scores))
         keep(self, "fingerprints", _checked_fingerprints(self.fingerprints))
         check_text("labeling_source", self.labeling_source)
         check_text("calibrator", self.calibrator)
@@ -201,7 +201,8 @@ def check_moment(name: str, moment: Any) -> datetime | None:
     return moment.astimezone(UTC)
 
 
-def _checked_scores(scores: Any) -> Mapping[str, float]:
+def check_named_scores(scores: Any) -> Mapping[str, float]:
+    """Scores by check, as floats that are neither nan nor -inf; nobody can change the mapping."""
     _check_names("scores", scores)
     for name, score in scores.items():
         if isinstance(score, bool | np.bool_) or not isinstance(score, _NUMBERS):

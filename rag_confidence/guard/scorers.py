@@ -110,7 +110,7 @@ class Scorer:
             value = self.function(context)
             if type(value) is float and self._least <= value <= self._most:
                 return Scored(value)
-            return self._read(value)
+            return self.read(value)
         except Exception as error:  # noqa: BLE001
             return self._failed(error)
 
@@ -122,7 +122,7 @@ class Scorer:
         """The score, or what to await for it."""
         try:
             value = self.function(context)
-            return value if inspect.isawaitable(value) else self._read(value)
+            return value if inspect.isawaitable(value) else self.read(value)
         except Exception as error:  # noqa: BLE001
             return self._failed(error)
 
@@ -131,11 +131,12 @@ class Scorer:
         if isinstance(started, Scored):
             return started
         try:
-            return self._read(await started)
+            return self.read(await started)
         except Exception as error:  # noqa: BLE001
             return self._failed(error)
 
-    def _read(self, value: Any) -> Scored:
+    def read(self, value: Any) -> Scored:
+        """What the function returned, as a score."""
         if inspect.isawaitable(value):
             discard(value)
             text = f"{self.name} returned {type(value).__name__}, which must be awaited: use adecide"
