@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from rag_confidence._calls import ToolCallContext
+
+ContextBuilder = Callable[..., ToolCallContext]
+
+_P = inspect.Parameter
+_POSITIONAL = (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD)
+_ANY_ARGUMENTS = inspect.Signature([_P("args", _P.VAR_POSITIONAL), _P("kwargs", _P.VAR_KEYWORD)])
+_OBJECTS = ("self", "cls")
 
 
 @dataclass(frozen=True)
@@ -32,3 +43,170 @@ class ResponseFacts:
     token_logprobs: tuple[float, ...] | None = None
     judge_score: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+NO_FACTS = ResponseFacts()
+
+
+class Parameters:
+    """The parameters of a tool: what binds the arguments of a call to their names.
+
+    Parameters
+    ----------
+    tool : callable
+        Where its signature is unknown, as of some functions written in C, every call fits, and its arguments
+        are named `args` and `kwargs`.
+    name : str
+        What messages call it.
+
+    Attributes
+    ----------
+    extra : str or None
+        Name under which the tool takes keywords that it has no parameter for.
+    """
+
+    def __init__(self, tool: Callable[..., Any], name: str) -> None:
+        self._name = name
+        self._signature = _signature_of(tool)
+        found = [*self._signature.parameters.values()]
+        self._object = bool(found) and found[0].name in _OBJECTS and found[0].kind in _POSITIONAL
+        self._names = tuple(parameter.name for parameter in found)
+        self._set = frozenset(self._names)
+        self._positional = sum(parameter.kind in _POSITIONAL for parameter in found)
+        self.extra = next((parameter.name for parameter in found if parameter.kind is _P.VAR_KEYWORD), None)
+        self._plain = all(
+            parameter.kind in (_P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY) for parameter in found
+        )
+        self._defaults = {
+            parameter.name: parameter.default for parameter in found if parameter.default is not _P.empty
+        }
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults included, without the object that a method belongs to.
+
+        Raises
+        ------
+        TypeError
+            Where the tool would raise one, because the arguments do not fit it.
+        """
+        values = self._quickly(args, kwargs) if self._plain else None
+        if values is None:
+            values = self._slowly(args, kwargs)
+        if self._object:
+            del values[self._names[0]]
+        return values
+
+    def _quickly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What `inspect` finds for parameters without stars, sooner; None where they do not fit."""
+        first = self._names[: len(args)]
+        if len(args) > self._positional or not self._set.issuperset(kwargs):
+            return None
+        values = {**self._defaults, **dict(zip(first, args, strict=True)), **kwargs}
+        fits = len(values) == len(self._names) and kwargs.keys().isdisjoint(first)
+        return values if fits else None
+
+    def _slowly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            message = f"{self._name}() {error}"
+        else:
+            bound.apply_defaults()
+            return bound.arguments
+        raise TypeError(message)
+
+
+@dataclass(frozen=True)
+class Describer:
+    """Makes the context of a call.
+
+    Attributes
+    ----------
+    tool_name : str
+    parameters : Parameters
+    builder : callable or None
+        The user's, from the arguments of the call; None for arguments by name.
+    by_name : bool
+        Whether the builder takes no positional argument, and so gets every argument by name.
+    """
+
+    tool_name: str
+    parameters: Parameters
+    builder: ContextBuilder | None = None
+    by_name: bool = False
+
+    def __call__(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], facts: ResponseFacts
+    ) -> ToolCallContext | str:
+        """The context; what went wrong, where it cannot be made.
+
+        Raises
+        ------
+        TypeError
+            Where the arguments do not fit the tool.
+        """
+        named = self.parameters.bound(args, kwargs)
+        try:
+            return self._built(args, kwargs, named, facts)
+        except Exception as error:  # noqa: BLE001
+            return _said(error)
+
+    def _built(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], named: dict[str, Any], facts: ResponseFacts
+    ) -> ToolCallContext:
+        if self.builder is None:
+            return ToolCallContext(
+                self.tool_name,
+                named,
+                token_logprobs=facts.token_logprobs,
+                judge_score=facts.judge_score,
+                call_id=facts.call_id,
+                metadata=facts.metadata,
+            )
+        if self.by_name:
+            args, kwargs = (), {**named, **named.pop(self.parameters.extra or "", {})}
+        context: Any = self.builder(*args, **kwargs)
+        if not isinstance(context, ToolCallContext):
+            raise TypeError(f"the context builder returned {_kind(context)} instead of a ToolCallContext")
+        return context if facts is NO_FACTS else _filled(context, facts)
+
+
+def describer(tool: Callable[..., Any], tool_name: str, builder: ContextBuilder | None) -> Describer:
+    """What makes the contexts of a tool's calls, with the user's builder or by binding its parameters."""
+    parameters = Parameters(tool, tool_name)
+    if builder is None:
+        return Describer(tool_name, parameters)
+    kinds = {parameter.kind for parameter in _signature_of(builder).parameters.values()}
+    return Describer(tool_name, parameters, builder, kinds.isdisjoint({*_POSITIONAL, _P.VAR_POSITIONAL}))
+
+
+def with_output(context: ToolCallContext, output: Any) -> ToolCallContext | str:
+    """The context of a call that ran, with a copy of what it returned; what went wrong, if it has none."""
+    try:
+        return context.with_result(deepcopy(output))
+    except Exception as error:  # noqa: BLE001
+        return f"its output cannot be copied, {_said(error)}"
+
+
+def _filled(context: ToolCallContext, facts: ResponseFacts) -> ToolCallContext:
+    """A context with what the response said, where the builder said nothing."""
+    either: dict[str, Any] = {
+        name: getattr(facts, name) if getattr(context, name) is None else getattr(context, name)
+        for name in ("call_id", "token_logprobs", "judge_score")
+    }
+    return replace(context, **either, metadata={**facts.metadata, **context.metadata})
+
+
+def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return _ANY_ARGUMENTS
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _kind(value: Any) -> str:
+    return "a coroutine" if inspect.iscoroutine(value) else type(value).__name__
