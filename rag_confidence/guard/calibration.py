@@ -18,11 +18,12 @@ from rag_confidence.conformal.joint.traffic import TrafficRanks, fit_traffic, re
 from rag_confidence.conformal.quantile import Level
 from rag_confidence.guard.calibrator import Calibrator
 from rag_confidence.guard.notes import Note, notes_of_age, notes_of_calls, tell
-from rag_confidence.guard.reading import CalibrationData, ScoreTable, Traffic, ascore_calls, score_calls
+from rag_confidence.guard.reading import CalibrationData, Traffic
 from rag_confidence.guard.request import Options, Request, Scorers, requested
 from rag_confidence.guard.result import GuardResult
 from rag_confidence.guard.saving import frozen_ascending
 from rag_confidence.guard.scorers import as_scorers
+from rag_confidence.guard.scoring import ScoreTable, ascore_calls, score_calls
 
 
 def calibrate(
@@ -221,7 +222,7 @@ def decide_multi_check(calibrator: Calibrator, context: ToolCallContext) -> Guar
 
 
 def _calibrated(request: Request, table: ScoreTable, traffic: ScoreTable | None) -> Calibrator:
-    rows = table.matrix()
+    rows = table.rows
     ranks = None if traffic is None else _fit_ranks(request, rows, traffic)
     statistics, good = ranked(rows, ranks).max(axis=1), np.array(request.calls.good)
     notes = [
@@ -249,6 +250,5 @@ def _calibrated(request: Request, table: ScoreTable, traffic: ScoreTable | None)
 
 
 def _fit_ranks(request: Request, rows: FloatArray, traffic: ScoreTable) -> TrafficRanks:
-    reference = traffic.matrix()
-    refuse_reuse(rows, reference)
-    return fit_traffic(reference, request.names)
+    refuse_reuse(rows, traffic.rows)
+    return fit_traffic(traffic.rows, request.names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,11 +23,11 @@ from rag_confidence.conformal.proportion import Proportion, proportion_of
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.guard import saving
 from rag_confidence.guard.guarantee import Basis, guarantee_of
-from rag_confidence.guard.judging import Rule, of_other_tool, rule_of
+from rag_confidence.guard.judging import Rule, decider_of, of_other_tool, rule_of
 from rag_confidence.guard.notes import Note, notes_of_levels
-from rag_confidence.guard.reading import ascore_all
 from rag_confidence.guard.result import GuardResult
 from rag_confidence.guard.scorers import ScoreFunction, Scorer, as_scorers
+from rag_confidence.guard.scoring import ascore_all
 from rag_confidence.guard.thresholds import Thresholds, count_failed, thresholds_of
 
 
@@ -187,7 +187,7 @@ class Calibrator:
         """
         if self._is_foreign(context):
             return of_other_tool(self._rule, context)
-        return self._rule.judge(context, [scorer.score(context) for scorer in self.scorers])
+        return self._decide(context)
 
     async def adecide(self, context: ToolCallContext) -> GuardResult:
         """`decide` for scorers of which some are awaited, all at the same time; cancellations pass."""
@@ -309,6 +309,10 @@ class Calibrator:
             guarantee=self.guarantee,
             fingerprint=self.fingerprint,
         )
+
+    @cached_property
+    def _decide(self) -> Callable[[ToolCallContext], GuardResult]:
+        return decider_of(self._rule, self.scorers)
 
     @cached_property
     def _basis(self) -> Basis:

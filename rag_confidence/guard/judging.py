@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_confidence._calls import ToolCallContext
 from rag_confidence._types import Decision, Guarantee
 from rag_confidence.conformal.joint.traffic import TrafficRanks
 from rag_confidence.guard.result import GuardReason, GuardResult, assembled
-from rag_confidence.guard.scorers import Scored
+from rag_confidence.guard.scorers import Scored, Scorer
 from rag_confidence.guard.thresholds import Thresholds
 
 _ACCEPTED = {
@@ -64,16 +64,14 @@ class Rule:
         values = [one.value for one in scored]
         compared = values if self.ranks is None else _ranks(self.ranks, values)
         statistic = max(compared)
-        fields = {
-            **self.accepted,
-            "scores": dict(zip(self.names, values, strict=True)),
-            "statistic": statistic,
-            "context": context,
-            "failed_scorers": {},
-        }
-        if statistic <= self.accept_to:
-            return assembled(fields)
-        return assembled({**fields, **self._refusal(scored, compared, statistic)})
+        fields = self.accepted.copy()
+        fields["scores"] = dict(zip(self.names, values, strict=True))
+        fields["statistic"] = statistic
+        fields["context"] = context
+        fields["failed_scorers"] = {}
+        if not statistic <= self.accept_to:
+            fields.update(self._refusal(scored, compared, statistic))
+        return assembled(fields)
 
     def _refusal(
         self, scored: Sequence[Scored], compared: Sequence[float], statistic: float
@@ -141,11 +139,39 @@ def rule_of(
     return Rule(names, thresholds, ranks, tool_names, guarantee, thresholds.accept_to, vars(accepted))
 
 
+def decider_of(rule: Rule, scorers: Sequence[Scorer]) -> Callable[[ToolCallContext], GuardResult]:
+    """What decides on contexts that are known to be some; a single raw score takes a short cut."""
+    if len(scorers) == 1 and rule.ranks is None:
+        return _decider_of_one(rule, scorers[0])
+    return lambda context: rule.judge(context, [scorer.score(context) for scorer in scorers])
+
+
+def _decider_of_one(rule: Rule, scorer: Scorer) -> Callable[[ToolCallContext], GuardResult]:
+    """The same as the general way. Only an ordinary float that is accepted does not go it."""
+    function, name, accepted = scorer.function, scorer.name, rule.accepted
+    least, most = scorer.least, min(scorer.most, rule.accept_to)
+
+    def decide(context: ToolCallContext) -> GuardResult:
+        try:
+            value = function(context)
+        except Exception as error:  # noqa: BLE001
+            return rule.judge(context, [scorer.failed(error)])
+        if type(value) is not float or not least <= value <= most:
+            return rule.judge(context, [scorer.read(value)])
+        fields = accepted.copy()
+        fields["scores"] = {name: value}
+        fields["statistic"] = value
+        fields["context"] = context
+        fields["failed_scorers"] = {}
+        return assembled(fields)
+
+    return decide
+
+
 def of_other_tool(rule: Rule, context: ToolCallContext) -> GuardResult:
     """The result for a tool that the calibration is not for; no scorer is asked."""
     known = ", ".join(sorted(rule.tool_names or ()))
-    result = assembled(rule.accepted)
-    return result.changed(
+    return assembled(rule.accepted.copy()).changed(
         decision=Decision.ABSTAIN,
         reason_code=GuardReason.OTHER_TOOL,
         reason=f"This call was not judged: the calibration is for {known}, and not for {context.tool_name}.",

@@ -22,8 +22,9 @@ from rag_confidence.errors import (
     warn_caller,
 )
 from rag_confidence.guard.guarantee import Basis
-from rag_confidence.guard.reading import Calls, ScoreTable
+from rag_confidence.guard.reading import Calls
 from rag_confidence.guard.scorers import Scorer
+from rag_confidence.guard.scoring import ScoreTable
 from rag_confidence.guard.thresholds import Thresholds
 
 
@@ -60,9 +61,7 @@ def notes_of_calls(calls: Calls, table: ScoreTable) -> Iterator[Note]:
             MixedScorersWarning,
         )
     for name, (count, first) in table.failures.items():
-        yield Note(
-            f"{name} failed on {count} of {len(table.rows)} calls, which count as +inf; first: {first}."
-        )
+        yield Note(f"{name} failed on {count} of {len(table.rows)} calls, which count as +inf: {first}.")
     yield from _selected(calls)
 
 
@@ -73,7 +72,7 @@ def _repeated_call_ids(calls: Calls) -> int:
 
 def _selected(calls: Calls) -> Iterator[Note]:
     """A guard that learns from what it let through lets ever less through."""
-    decided = [record.decision for record in calls.known() if record.decision is not None]
+    decided = [record.decision for record in calls.records.values() if record.decision is not None]
     if decided and 2 * len(decided) >= len(calls.good) and set(decided) == {Decision.ACCEPT}:
         yield Note(
             f"All {len(decided)} calls of which a decision is recorded were accepted by a guard. Calls that "
@@ -87,7 +86,7 @@ def notes_of_age(calls: Calls, history: History, max_age: timedelta | None, now:
     """Whether the newest call is old, or from the future."""
     if max_age is None:
         return
-    times = [record.recorded_at for record in calls.known() if record.recorded_at is not None]
+    times = [record.recorded_at for record in calls.records.values() if record.recorded_at is not None]
     ahead = sum(moment > now for moment in times)
     if ahead:
         yield Note(f"{ahead} calls were recorded later than now: a clock is wrong.")

@@ -167,7 +167,9 @@ def _refuse_other_tools(calls: Calls, tools: frozenset[str] | None) -> None:
 
 def _labelled_by(calls: Calls, default: str | None) -> str | None:
     """Who judged the calls; several sources are all named."""
-    found = {(record and record.labeling_source) or default for record in calls.records}
+    found = {record.labeling_source or default for record in calls.records.values()}
+    if len(calls.records) < len(calls.contexts):
+        found.add(default)
     named = sorted(source for source in found if source is not None)
     if not named:
         return None
@@ -176,7 +178,7 @@ def _labelled_by(calls: Calls, default: str | None) -> str | None:
 
 def _days(calls: Calls) -> tuple[str, str] | None:
     """First and last day of the calls, if the day of each is known."""
-    moments = [record.recorded_at for record in calls.records if record is not None and record.recorded_at]
-    if len(moments) < len(calls.records):
+    moments = [record.recorded_at for record in calls.records.values() if record.recorded_at is not None]
+    if len(moments) < len(calls.contexts):
         return None
     return min(moments).date().isoformat(), max(moments).date().isoformat()

@@ -144,17 +144,18 @@ class Decider(Protocol):
         ...
 
 
-def assembled(values: Mapping[str, Any]) -> GuardResult:
-    """A result from all its fields at once.
+def assembled(values: dict[str, Any]) -> GuardResult:
+    """A result from all its fields at once, in a dictionary that nobody else keeps.
 
     The constructor of a frozen dataclass sets one field after the other through `object`, which costs more
     than a whole decision.
     """
-    result = object.__new__(GuardResult)
-    result.__dict__.update(values)
+    result = _new(GuardResult)
+    _set(result, "__dict__", values)
     return result
 
 
+_new, _set = object.__new__, object.__setattr__
 _NAMES = {item.name for item in fields(GuardResult)}
 
 

@@ -44,6 +44,14 @@ class Scored(NamedTuple):
     error: str | None = None
 
 
+class Column(NamedTuple):
+    """Scores of one scorer on many calls, on how many it failed, and what happened at the first of these."""
+
+    values: list[float]
+    n_failed: int
+    error: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """One check on tool calls, under a name.
@@ -61,6 +69,8 @@ class Scorer:
         Range of the score; a score outside counts as failed.
     fingerprint : str
         Hash of name, range, and version or code.
+    least, most : float
+        The range in finite numbers: infinities are no scores.
 
     Raises
     ------
@@ -87,8 +97,8 @@ class Scorer:
     low: float = field(default=-math.inf, kw_only=True)
     high: float = field(default=math.inf, kw_only=True)
     fingerprint: str = field(init=False, repr=False)
-    _least: float = field(init=False, repr=False)
-    _most: float = field(init=False, repr=False)
+    least: float = field(init=False, repr=False)
+    most: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -98,9 +108,9 @@ class Scorer:
             raise ValueError(f"`low` must be below `high`; got {low!r} and {high!r}. Swap them.")
         keep(self, "low", low)
         keep(self, "high", high)
-        # Infinities are no scores, so that one comparison of a call finds all that is wrong with a float.
-        keep(self, "_least", max(low, -_LARGEST))
-        keep(self, "_most", min(high, _LARGEST))
+        # One comparison then finds all that can be wrong with a float.
+        keep(self, "least", max(low, -_LARGEST))
+        keep(self, "most", min(high, _LARGEST))
         code = fingerprint_of(self.function) if self.version is None else self.version
         keep(self, "fingerprint", _artefact.digest([self.name, repr(low), repr(high), code]))
 
@@ -108,11 +118,30 @@ class Scorer:
         """The score of a call, or +inf and what happened; raises no Exception."""
         try:
             value = self.function(context)
-            if type(value) is float and self._least <= value <= self._most:
+            if type(value) is float and self.least <= value <= self.most:
                 return Scored(value)
             return self.read(value)
         except Exception as error:  # noqa: BLE001
-            return self._failed(error)
+            return self.failed(error)
+
+    def score_many(self, contexts: Iterable[ToolCallContext]) -> Column:
+        """The scores of several calls, with the same results as one after the other."""
+        values: list[float] = []
+        errors: list[str | None] = []
+        function, least, most = self.function, self.least, self.most
+        for context in contexts:
+            try:
+                value = function(context)
+                if type(value) is float and least <= value <= most:
+                    values.append(value)
+                    continue
+                scored = self.read(value)
+            except Exception as error:  # noqa: BLE001
+                scored = self.failed(error)
+            values.append(scored.value)
+            errors.append(scored.error)
+        failures = [error for error in errors if error is not None]
+        return Column(values, len(failures), failures[0] if failures else None)
 
     async def ascore(self, context: ToolCallContext) -> Scored:
         """`score` of a function that may have to be awaited; a cancellation passes."""
@@ -124,7 +153,7 @@ class Scorer:
             value = self.function(context)
             return value if inspect.isawaitable(value) else self.read(value)
         except Exception as error:  # noqa: BLE001
-            return self._failed(error)
+            return self.failed(error)
 
     async def finish(self, started: Scored | Awaitable[Any]) -> Scored:
         """The score that `start` began."""
@@ -133,10 +162,16 @@ class Scorer:
         try:
             return self.read(await started)
         except Exception as error:  # noqa: BLE001
-            return self._failed(error)
+            return self.failed(error)
 
     def read(self, value: Any) -> Scored:
-        """What the function returned, as a score."""
+        """What the function returned, as a score; raises no Exception."""
+        try:
+            return self._read(value)
+        except Exception as error:  # noqa: BLE001
+            return self.failed(error)
+
+    def _read(self, value: Any) -> Scored:
         if inspect.isawaitable(value):
             discard(value)
             text = f"{self.name} returned {type(value).__name__}, which must be awaited: use adecide"
@@ -144,13 +179,14 @@ class Scorer:
         if not isinstance(value, float | np.floating) and not _is_integer(value):
             return Scored(math.inf, f"{self.name} returned {type(value).__name__} instead of a number")
         number = float(value)
-        if self._least <= number <= self._most:
+        if self.least <= number <= self.most:
             return Scored(number)
         if math.isfinite(number):
             return Scored(math.inf, f"{self.name} returned {number!r}, outside [{self.low!r}, {self.high!r}]")
         return Scored(math.inf, f"{self.name} returned {number!r}, which is no score")
 
-    def _failed(self, error: Exception) -> Scored:
+    def failed(self, error: Exception) -> Scored:
+        """What an exception means: +inf, and what happened."""
         said = _said(error)
         if isinstance(error, ScoreUnavailable):
             return Scored(math.inf, f"{self.name} is unavailable: {said}")
