@@ -229,9 +229,8 @@ def _calibrated(request: Request, table: ScoreTable, traffic: ScoreTable | None)
         *notes_of_calls(request.calls, table),
         *notes_of_age(request.calls, request.history, request.max_age, request.now),
     ]
-    scales = None if ranks is not None else scale_note(rows[good], request.names, max_shares(rows[good]))
-    if scales is not None:
-        notes.append(Note(scales, UserWarning))
+    if ranks is None and len(request.scorers) > 1:
+        notes += _notes_of_scales(rows[good], request.names)
     calibrator = Calibrator(
         scorers=request.scorers,
         level=request.level,
@@ -247,6 +246,11 @@ def _calibrated(request: Request, table: ScoreTable, traffic: ScoreTable | None)
     )
     tell([*notes, *calibrator.level_notes], strict=request.strict)
     return calibrator
+
+
+def _notes_of_scales(good: FloatArray, names: tuple[str, ...]) -> list[Note]:
+    scales = scale_note(good, names, max_shares(good))
+    return [] if scales is None else [Note(scales, UserWarning)]
 
 
 def _fit_ranks(request: Request, rows: FloatArray, traffic: ScoreTable) -> TrafficRanks:

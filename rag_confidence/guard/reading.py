@@ -40,8 +40,7 @@ def read_calls(data: CalibrationData) -> Calls:
     """Labelled calls from pairs and records; an outcome is a boolean, or 0 or 1."""
     entries = [*_entries("calibration_data", data, _CURE)]
     if _are_plain_pairs(entries):
-        contexts, good = zip(*entries, strict=True)
-        return Calls([*contexts], [*good], {}, 0)
+        return Calls([context for context, _ in entries], [outcome for _, outcome in entries], {}, 0)
     calls, unlabelled = Calls([], [], {}, 0), 0
     for at, entry in enumerate(entries):
         if not isinstance(entry, CallRecord):
@@ -102,8 +101,8 @@ def _are_plain_pairs(entries: list[Any]) -> bool:
     """Whether all are pairs of a context and a bool, found without a loop in Python."""
     if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {2}:
         return False
-    contexts, outcomes = zip(*entries, strict=True)
-    return set(map(type, contexts)) == {ToolCallContext} and set(map(type, outcomes)) == {bool}
+    kinds = {(type(context), type(outcome)) for context, outcome in entries}
+    return kinds == {(ToolCallContext, bool)}
 
 
 def _refuse_repeated(calls: Calls) -> None:
