@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_confidence._calls import ToolCallContext
+from rag_confidence.guard.scorers import discard
 
 ContextBuilder = Callable[..., ToolCallContext]
 
@@ -164,9 +165,11 @@ class Describer:
                 metadata=facts.metadata,
             )
         if self.by_name:
-            args, kwargs = (), {**named, **named.pop(self.parameters.extra or "", {})}
+            extra = named.pop(self.parameters.extra or "", {})
+            args, kwargs = (), {**named, **extra}
         context: Any = self.builder(*args, **kwargs)
         if not isinstance(context, ToolCallContext):
+            discard(context)
             raise TypeError(f"the context builder returned {_kind(context)} instead of a ToolCallContext")
         return context if facts is NO_FACTS else _filled(context, facts)
 
