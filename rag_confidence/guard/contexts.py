@@ -99,12 +99,16 @@ class Parameters:
 
     def _quickly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
         """What `inspect` finds for parameters without stars, sooner; None where they do not fit."""
-        first = self._names[: len(args)]
-        if len(args) > self._positional or not self._set.issuperset(kwargs):
+        given = len(args)
+        if given > self._positional or not self._set.issuperset(kwargs):
             return None
-        values = {**self._defaults, **dict(zip(first, args, strict=True)), **kwargs}
-        fits = len(values) == len(self._names) and kwargs.keys().isdisjoint(first)
-        return values if fits else None
+        values = {**self._defaults, **kwargs}
+        if given:
+            first = self._names[:given]
+            if not kwargs.keys().isdisjoint(first):
+                return None
+            values.update(zip(first, args, strict=True))
+        return values if len(values) == len(self._names) else None
 
     def _slowly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

@@ -12,7 +12,7 @@ from rag_confidence._calls import ToolCallContext
 from rag_confidence.guard.abstaining import Reaction, escalate, without_context
 from rag_confidence.guard.contexts import NO_FACTS, Describer, ResponseFacts, with_output
 from rag_confidence.guard.recording import Recorder
-from rag_confidence.guard.result import Decider, GuardResult
+from rag_confidence.guard.result import Decider, GuardResult, assembled
 from rag_confidence.guard.tools import Tool, ToolKind, refuse_awaitable
 
 _AWAITED = "Wrap it with asynchronous=True, and await the guarded tool."
@@ -116,7 +116,7 @@ class Guard:
         result = self._recorded(self.calibrator.decide(context))
         if not result.accepted:
             return self._settled(result)
-        return result.changed(output=self._output(args, kwargs), executed=True)
+        return _ran(result, self._output(args, kwargs))
 
     async def arun(self, args: Args, kwargs: Kwargs, facts: ResponseFacts) -> GuardResult:
         """One call, of which scorers, tool and callback may all have to be awaited."""
@@ -129,7 +129,7 @@ class Guard:
         result = await self._arecorded(await self.calibrator.adecide(context))
         if not result.accepted:
             return await self._asettled(result)
-        return result.changed(output=await self._aoutput(args, kwargs), executed=True)
+        return _ran(result, await self._aoutput(args, kwargs))
 
     def _output(self, args: Args, kwargs: Kwargs) -> Any:
         output = self.tool(*args, **kwargs)
@@ -185,9 +185,9 @@ class Guard:
 
 
 def _ran(result: GuardResult, output: Any) -> GuardResult:
-    """The result of a call that ran before it was judged."""
-    where: Mapping[str, Any] = {"output": output} if result.accepted else {"withheld": output}
-    return result.changed(executed=True, **where)
+    """The result of a call that ran, whose output is withheld where it is not accepted."""
+    where = "output" if result.accepted else "withheld"
+    return assembled({**vars(result), "executed": True, where: output})
 
 
 def guard_of(wrapped: Callable[..., Any]) -> Guard:

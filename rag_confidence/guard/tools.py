@@ -107,7 +107,8 @@ def dressed(wrapper: Tool, tool: Tool) -> Tool:
 
 def refuse_awaitable(name: str, value: Any, cure: str) -> None:
     """Refuse what must be awaited where nobody will, and close it."""
-    if not inspect.isawaitable(value):
+    # The type says it sooner than inspect does, but not of coroutines that are written as generators.
+    if not (hasattr(type(value), "__await__") or (inspect.isgenerator(value) and inspect.isawaitable(value))):
         return
     for end in ("close", "cancel"):
         stop = getattr(value, end, None)
