@@ -100,7 +100,7 @@ def guarantee_of(basis: Basis, thresholds: Thresholds) -> Guarantee:
         return _guarantee(basis, "none", "none", bound=None, sentence=_nothing(basis))
     if basis.beta is None:
         return _of_good(basis)
-    return _of_both(basis, thresholds)
+    return _of_both(basis, thresholds, basis.beta)
 
 
 def _of_good(basis: Basis) -> Guarantee:
@@ -116,12 +116,12 @@ def _of_good(basis: Basis) -> Guarantee:
     return _guarantee(basis, kind, event, bound=basis.level, sentence=sentence)
 
 
-def _of_both(basis: Basis, thresholds: Thresholds) -> Guarantee:
+def _of_both(basis: Basis, thresholds: Thresholds, beta: Fraction) -> Guarantee:
     claims, missing = [], []
     if thresholds.accepts:
-        claims.append(f"at most {percent(basis.beta)} of bad calls are accepted")
+        claims.append(f"at most {percent(beta)} of bad calls are accepted")
     else:
-        missing.append(f"None is accepted: {_short('bad', basis.n_bad_needed, basis.n_bad)}.")
+        missing.append(f"None is accepted: {_too_few_bad(basis, beta)}.")
     if thresholds.rejects:
         claims.append(f"at most {percent(basis.level)} of good calls are rejected")
     else:
@@ -133,7 +133,7 @@ def _of_both(basis: Basis, thresholds: Thresholds) -> Guarantee:
         "and nothing is said of several calls together."
     )
     event = "ACCEPT although the call is bad" if thresholds.accepts else "REJECT although the call is good"
-    bound = basis.beta if thresholds.accepts else basis.level
+    bound = beta if thresholds.accepts else basis.level
     whole = _guarantee(basis, "marginal", event, bound=bound, sentence=" ".join([sentence, *missing]))
     return replace(
         whole,
@@ -145,27 +145,33 @@ def _of_both(basis: Basis, thresholds: Thresholds) -> Guarantee:
 def _nothing(basis: Basis) -> str:
     lacks = _too_few_good(basis)
     if basis.beta is not None:
-        lacks += f", and {_short('bad', basis.n_bad_needed, basis.n_bad)} at {percent(basis.beta)}"
+        lacks += f", and {_too_few_bad(basis, basis.beta)}"
     return f"Nothing is claimed and every call{basis.of_group} abstains: {lacks}."
 
 
 def _too_few_good(basis: Basis) -> str:
     """What is missing where good calls do not suffice: more of them, or scorers that run."""
-    at = f"at the level {percent(basis.level)}"
     if basis.n_good < calls_needed(basis.level):
-        return f"{at} {_short('good', basis.n_needed, basis.n_good)}"
+        return _short("good", basis.level, basis.n_needed, have=basis.n_good)
     most = basis.n_good - least_rank(basis.n_good, basis.level)
     more = basis.n_needed - basis.n_good
     least = Fraction(basis.n_failed + 1, basis.n_good + 1)
     or_else = "" if least >= 1 else f", or use a level of at least {percent(least)}"
     return (
-        f"{at} at most {most} of {basis.n_good} good calls may have a scorer that failed, and "
-        f"{basis.n_failed} have. Mend that scorer, add {more} good calls on which it runs{or_else}"
+        f"at the level {percent(basis.level)} at most {most} of {basis.n_good} good calls may have a "
+        f"scorer that failed, and {basis.n_failed} have. Mend that scorer, add {more} good calls on which it runs{or_else}"
     )
 
 
-def _short(kind: str, needed: int, have: int) -> str:
-    return f"at least {needed} {kind} calls are needed and there are {have}, so {needed - have} are missing"
+def _short(kind: str, level: Fraction, needed: int, *, have: int) -> str:
+    return (
+        f"at the level {percent(level)} at least {needed} {kind} calls are needed (known: {have}, missing: "
+        f"{needed - have})"
+    )
+
+
+def _too_few_bad(basis: Basis, beta: Fraction) -> str:
+    return _short("bad", beta, basis.n_bad_needed, have=basis.n_bad)
 
 
 def _not_claimed(basis: Basis, *, holds: bool) -> tuple[str, ...]:

@@ -87,7 +87,13 @@ def _violations(schema: Any) -> Violations:
 def _of_json_schema(schema: dict[str, Any]) -> Violations:
     jsonschema = require("jsonschema", extra="schema")
     specifications = require("jsonschema_specifications", extra="schema")
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    kind = jsonschema.Draft202012Validator
+    if "$schema" in schema:
+        kind = jsonschema.validators.validator_for(schema, default=None)
+    if kind is None:
+        raise ValueError(
+            f"`schema` must name a draft that is known; got {schema['$schema']!r}. Leave `$schema` out."
+        )
     try:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:

@@ -1,0 +1,123 @@
+"""Fingerprints of scorers: the same for the same computation, another one for any other."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rag_confidence.guard.fingerprints import fingerprint_of
+from rag_confidence.guard.logprobs import mean_logprob, tail_mean_logprob
+
+
+def times(factor: Any) -> Callable[[Any], Any]:
+    """A function that holds a value."""
+    return lambda context: context * factor
+
+
+class Called:
+    """An object that can be called and holds values."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __call__(self, context: Any) -> Any:
+        return vars(self)
+
+    def method(self, context: Any) -> Any:
+        return vars(self)
+
+
+class Holder:
+    """An object that cannot be called."""
+
+
+def nested(inner: float) -> Callable[[Any], Any]:
+    """A function with a function inside."""
+    if inner == 1.0:
+        return lambda context: [x + 1.0 for x in context]
+    return lambda context: [x + 2.0 for x in context]
+
+
+def test_the_same_code_has_the_same_fingerprint() -> None:
+    """Two functions made alike cannot be told apart."""
+    assert fingerprint_of(times(2.0)) == fingerprint_of(times(2.0))
+    assert fingerprint_of(Called(a=1)) == fingerprint_of(Called(a=1))
+
+
+def test_constants_in_nested_code_count() -> None:
+    """A constant inside a comprehension makes another scorer."""
+    assert fingerprint_of(nested(1.0)) != fingerprint_of(nested(2.0))
+
+
+def test_every_plain_value_that_a_scorer_holds_counts() -> None:
+    """Closures, defaults, partials, attributes and methods differ with their numbers, texts and arrays."""
+
+    def default(context: Any, limit: float = 1.0) -> float:
+        return limit
+
+    def other(context: Any, limit: float = 2.0) -> float:
+        return limit
+
+    def keyword(context: Any, *, limit: float = 1.0) -> float:
+        return limit
+
+    makers: list[Callable[[Any], Callable[..., Any]]] = [
+        times,
+        lambda value: functools.partial(operator.mul, value),
+        lambda value: Called(value=value),
+        lambda value: Called(value=value).method,
+    ]
+    values = [1, 1.0, True, "1", b"1", None, (1,), [1], {1}, {"a": 1}, {"a": 2}, np.ones(2), np.zeros(2)]
+    for make in makers:
+        assert len({fingerprint_of(make(value)) for value in values}) == len(values)
+    assert len({fingerprint_of(f) for f in (default, other, keyword)}) == 3
+
+
+def test_the_order_of_sets_and_mappings_does_not_count() -> None:
+    """What has no order has none in its fingerprint."""
+    assert fingerprint_of(times({"a": 1, "b": 2})) == fingerprint_of(times({"b": 2, "a": 1}))
+    assert fingerprint_of(times({"x", "y", "z"})) == fingerprint_of(times({"z", "y", "x"}))
+
+
+def test_of_other_objects_only_the_type_counts() -> None:
+    """Handles and clients differ from run to run and are not looked into."""
+    assert fingerprint_of(times(Holder())) == fingerprint_of(times(Holder()))
+    assert fingerprint_of(times(Holder())) != fingerprint_of(times(object()))
+
+
+def test_functions_that_hold_themselves_have_one() -> None:
+    """Recursion in what a scorer holds ends."""
+
+    def recursive(depth: int) -> int:
+        return depth and recursive(depth - 1)
+
+    loop: list[Any] = []
+    loop.append(loop)
+    assert fingerprint_of(recursive) == fingerprint_of(recursive)
+    assert fingerprint_of(times(loop)) == fingerprint_of(times(loop))
+
+
+def test_builtins_and_empty_cells_have_one() -> None:
+    """A builtin is known by its name, and a variable that is not set yet is no error."""
+
+    def early() -> Callable[[Any], Any]:
+        def use(context: Any) -> Any:
+            return late
+
+        found = use if fingerprint_of(use) else None
+        late = 1.0
+        assert found is not None
+        return found
+
+    assert fingerprint_of(early()) == fingerprint_of(early())
+    assert fingerprint_of(len) != fingerprint_of(sum)
+
+
+def test_functions_of_the_package_are_known_by_name() -> None:
+    """Byte code differs between versions of Python, so that of this package does not count."""
+    assert fingerprint_of(mean_logprob) == fingerprint_of(mean_logprob)
+    assert fingerprint_of(tail_mean_logprob(0.1)) != fingerprint_of(tail_mean_logprob(0.2))
