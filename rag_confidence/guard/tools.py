@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 Tool = Callable[..., Any]
@@ -108,7 +109,10 @@ def dressed(wrapper: Tool, tool: Tool) -> Tool:
 def refuse_awaitable(name: str, value: Any, cure: str) -> None:
     """Refuse what must be awaited where nobody will, and close it."""
     # The type says it sooner than inspect does, but not of coroutines that are written as generators.
-    if not (hasattr(type(value), "__await__") or (inspect.isgenerator(value) and inspect.isawaitable(value))):
+    kind = type(value)
+    if not hasattr(kind, "__await__") and kind is not GeneratorType:
+        return
+    if not inspect.isawaitable(value):
         return
     for end in ("close", "cancel"):
         stop = getattr(value, end, None)
