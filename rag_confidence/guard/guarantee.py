@@ -159,7 +159,8 @@ def _too_few_good(basis: Basis) -> str:
     or_else = "" if least >= 1 else f", or use a level of at least {percent(least)}"
     return (
         f"at the level {percent(basis.level)} at most {most} of {basis.n_good} good calls may have a "
-        f"scorer that failed, and {basis.n_failed} have. Mend that scorer, add {more} good calls on which it runs{or_else}"
+        f"scorer that failed, and {basis.n_failed} have. Mend that scorer, add {more} good "
+        f"calls on which it runs{or_else}"
     )
 
 
