@@ -1,1 +1,78 @@
 """Guarded tool calls: a calibrated threshold decides whether a call may run, and says what it guarantees."""
+
+from rag_confidence._calls import CallRecord, LabelingSource, ToolCallContext
+from rag_confidence._types import Decision, Guarantee
+from rag_confidence.errors import (
+    AbstainedError,
+    CalibrationMismatch,
+    CalibrationRefused,
+    MixedScorersWarning,
+    NoToolCallProducedError,
+    SelectedCallsWarning,
+    SessionExhausted,
+    SmallCalibrationWarning,
+    StaleCalibrationWarning,
+    StoreError,
+    TiedScoresWarning,
+)
+from rag_confidence.guard.calibration import (
+    acalibrate,
+    calibrate,
+    calibrate_multi_check,
+    decide_multi_check,
+)
+from rag_confidence.guard.calibrator import Calibrator, decide
+from rag_confidence.guard.logprobs import (
+    judge_score,
+    length_normalised_logprob,
+    logprob_score,
+    mean_logprob,
+    min_logprob,
+    tail_mean_logprob,
+)
+from rag_confidence.guard.result import Decider, GuardReason, GuardResult
+from rag_confidence.guard.schema import schema_validity_score
+from rag_confidence.guard.scorers import Scored, Scorer, ScoreUnavailable
+from rag_confidence.guard.wrapping import guarded, wrap
+from rag_confidence.store import CalibrationStore
+
+__all__ = [
+    "AbstainedError",
+    "CalibrationMismatch",
+    "CalibrationRefused",
+    "CalibrationStore",
+    "Calibrator",
+    "CallRecord",
+    "Decider",
+    "Decision",
+    "Guarantee",
+    "GuardReason",
+    "GuardResult",
+    "LabelingSource",
+    "MixedScorersWarning",
+    "NoToolCallProducedError",
+    "ScoreUnavailable",
+    "Scored",
+    "Scorer",
+    "SelectedCallsWarning",
+    "SessionExhausted",
+    "SmallCalibrationWarning",
+    "StaleCalibrationWarning",
+    "StoreError",
+    "TiedScoresWarning",
+    "ToolCallContext",
+    "acalibrate",
+    "calibrate",
+    "calibrate_multi_check",
+    "decide",
+    "decide_multi_check",
+    "guarded",
+    "judge_score",
+    "length_normalised_logprob",
+    "logprob_score",
+    "mean_logprob",
+    "min_logprob",
+    "schema_validity_score",
+    "tail_mean_logprob",
+    "wrap",
+]
