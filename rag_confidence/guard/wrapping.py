@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, overload
+from collections.abc import Callable
+from typing import Any, Literal, Unpack, overload
 
 from rag_confidence._history import GroupName
 from rag_confidence._options import check_callable, check_choice
@@ -13,13 +13,10 @@ from rag_confidence.guard.contexts import NO_FACTS, ContextBuilder, describer
 from rag_confidence.guard.guarding import Guard, guard_of
 from rag_confidence.guard.recording import Store, recorder_for
 from rag_confidence.guard.result import Decider, GuardResult
+from rag_confidence.guard.signatures import AsyncGuarded, Awaited, Awaits, Guarded, Mode, P, WrapOptions
 from rag_confidence.guard.tools import Tool, ToolKind, dressed, kind_of, name_of, unpacked
 
-__all__ = ["Guarded", "Mode", "guard_of", "guarded", "wrap"]
-
-P = ParamSpec("P")
-Mode: TypeAlias = Literal["before", "after"]
-Awaits: TypeAlias = Awaitable[Any] | AsyncGenerator[Any, Any]
+__all__ = ["guard_of", "guarded", "wrap"]
 
 
 @overload
@@ -28,39 +25,36 @@ def wrap(
     calibrator: Decider,
     on_abstain: OnAbstain = ...,
     *,
-    context_builder: ContextBuilder | None = ...,
-    mode: Mode = ...,
-    tool_name: str | None = ...,
-    store: Store | None = ...,
-    group: GroupName | None = ...,
     asynchronous: Literal[True] | None = ...,
-) -> Callable[P, Awaitable[GuardResult]]: ...
+    **options: Unpack[WrapOptions],
+) -> Callable[P, Awaited]:
+    """A tool that is awaited."""
+
+
 @overload
 def wrap(
     tool: Callable[P, Any],
     calibrator: Decider,
     on_abstain: OnAbstain = ...,
     *,
-    context_builder: ContextBuilder | None = ...,
-    mode: Mode = ...,
-    tool_name: str | None = ...,
-    store: Store | None = ...,
-    group: GroupName | None = ...,
     asynchronous: Literal[True],
-) -> Callable[P, Awaitable[GuardResult]]: ...
+    **options: Unpack[WrapOptions],
+) -> Callable[P, Awaited]:
+    """A tool of which nothing shows that it is awaited."""
+
+
 @overload
 def wrap(
     tool: Callable[P, Any],
     calibrator: Decider,
     on_abstain: OnAbstain = ...,
     *,
-    context_builder: ContextBuilder | None = ...,
-    mode: Mode = ...,
-    tool_name: str | None = ...,
-    store: Store | None = ...,
-    group: GroupName | None = ...,
     asynchronous: Literal[False] | None = ...,
-) -> Callable[P, GuardResult]: ...
+    **options: Unpack[WrapOptions],
+) -> Callable[P, GuardResult]:
+    """A tool that is not awaited."""
+
+
 def wrap(
     tool: Callable[..., Any],
     calibrator: Decider,
@@ -155,19 +149,29 @@ def wrap(
     return again(_function(guard))
 
 
-class Guarded(Protocol):
-    """What `guarded` returns: a decorator that keeps the parameters of a tool."""
+@overload
+def guarded(
+    calibrator: Decider,
+    on_abstain: OnAbstain = ...,
+    *,
+    asynchronous: Literal[False] | None = ...,
+    **options: Unpack[WrapOptions],
+) -> Guarded:
+    """For tools that show how they are called."""
 
-    @overload
-    def __call__(self, tool: Callable[P, Awaits], /) -> Callable[P, Awaitable[GuardResult]]: ...
-    @overload
-    def __call__(self, tool: Callable[P, Any], /) -> Callable[P, GuardResult]: ...
-    def __call__(self, tool: Any, /) -> Any:
-        """The guarded tool."""
-        ...
+
+@overload
+def guarded(
+    calibrator: Decider,
+    on_abstain: OnAbstain = ...,
+    *,
+    asynchronous: Literal[True],
+    **options: Unpack[WrapOptions],
+) -> AsyncGuarded:
+    """For tools of which nothing shows that they are awaited."""
 
 
-def guarded(calibrator: Decider, on_abstain: OnAbstain = "escalate", **options: Any) -> Guarded:
+def guarded(calibrator: Decider, on_abstain: OnAbstain = "escalate", **options: Any) -> Any:
     """`wrap` as a decorator.
 
     Parameters
@@ -179,6 +183,10 @@ def guarded(calibrator: Decider, on_abstain: OnAbstain = "escalate", **options: 
     -------
     callable
         From a tool to the guarded tool; methods, staticmethods and classmethods stay what they are.
+
+    Notes
+    -----
+    Mistakes in the options are found when a tool is decorated.
     """
 
     def decorate(tool: Any) -> Any:

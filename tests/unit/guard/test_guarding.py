@@ -36,7 +36,7 @@ def as_awaited(tool: Callable[..., Any], *args: Any, **options: Any) -> Call:
         await asyncio.sleep(0)
         return tool(*given, **named)
 
-    waits.__signature__ = inspect.signature(tool)  # type: ignore[attr-defined]
+    waits.__signature__ = inspect.signature(tool)
     waits.__name__ = tool.__name__
     found = wrap(waits, *args, **options)
 
@@ -264,7 +264,7 @@ async def answer(query: str) -> str:
 def test_a_plain_tool_that_returns_a_coroutine_is_refused() -> None:
     """The error says how to wrap it, and the coroutine is closed; it is never an output."""
     for mode in ("before", "after"):
-        call: Any = wrap(lambda query: answer(query), ShortQueries(), mode=mode)  # type: ignore[call-overload]
+        call: Any = wrap(lambda query: answer(query), ShortQueries(), mode=mode)
         said = refuse(
             TypeError, "`tool` must return its result; got coroutine", lambda call=call: call(SHORT)
         )
@@ -428,7 +428,7 @@ def test_a_store_that_fails_after_the_tool_loses_nothing(guarded: Any) -> None:
     for query, name in ((SHORT, "output"), (LONG, "withheld")):
         with pytest.raises(StoreError, match="tool ran, but its call was not recorded: disk full") as caught:
             call(query)
-        assert getattr(caught.value.result, name) == query.upper()  # type: ignore[attr-defined]
+        assert getattr(caught.value.result, name) == query.upper()
 
 
 @BOTH

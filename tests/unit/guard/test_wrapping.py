@@ -84,8 +84,8 @@ def test_another_call_does_not_run(refusal: Decision) -> None:
 def test_coroutine_tools_are_awaited() -> None:
     """The caller awaits the result, and its output is no coroutine."""
     found = wrap(fetch, ShortQueries())
-    assert asyncio.run(found(SHORT)).output == "WEATHER"  # type: ignore[arg-type]
-    assert not asyncio.run(found(LONG)).executed  # type: ignore[arg-type]
+    assert asyncio.run(found(SHORT)).output == "WEATHER"
+    assert not asyncio.run(found(LONG)).executed
 
 
 class Agent:
@@ -182,7 +182,7 @@ class Object:
 def test_what_is_no_function_can_be_wrapped(tool: Any, name: str) -> None:
     """Partial objects and objects with __call__, under the names that people use."""
     result = wrap(tool, ShortQueries())(SHORT)
-    assert (result.output, result.context.tool_name) == ("WEATHER", name)  # type: ignore[union-attr]
+    assert (result.output, result.context.tool_name) == ("WEATHER", name)
 
 
 def test_guard_of_a_method_has_its_object() -> None:
