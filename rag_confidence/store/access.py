@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from rag_confidence.errors import StoreError
@@ -13,7 +14,7 @@ from rag_confidence.store.backend import Backend, Row, Synchronous, Transaction
 from rag_confidence.store.group_commit import GroupCommit, Pending
 from rag_confidence.store.postgres_backend import PostgresBackend, is_url
 from rag_confidence.store.schema import VERSION, prepare
-from rag_confidence.store.sqlite_backend import SqliteBackend
+from rag_confidence.store.sqlite_backend import SqliteBackend, closed
 from rag_confidence.store.unit_of_work import UnitOfWork
 
 Result = TypeVar("Result")
@@ -37,7 +38,8 @@ class Access:
     def __init__(self, address: str, backend: Backend, *, create: bool, migrate: bool) -> None:
         self.address, self.name = address, backend.name
         self._backend = backend
-        self._commits = GroupCommit(self._transact)
+        # Not a method of this object, which would then live on until the next garbage collection.
+        self._commits = GroupCommit(partial(_transact, backend))
         self._finalizer = weakref.finalize(self, backend.close)
         try:
             self.version = prepare(backend, create=create, migrate=migrate)
@@ -48,7 +50,7 @@ class Access:
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """One snapshot."""
-        self._check_version()
+        self.check()
         return self._backend.reading()
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
@@ -58,12 +60,11 @@ class Access:
 
     def write(self, work: Callable[[UnitOfWork], Result], *, alone: bool = False) -> Result:
         """What `work` returns, after its commit: with others who wait, or in a transaction `alone`."""
-        self._check_version()
+        self.check()
         return self._commits.run(work, alone=alone)
 
     def findings(self) -> tuple[str, ...]:
         """What the database itself finds damaged."""
-        self._check_version()
         return self._backend.findings()
 
     def migrate(self) -> None:
@@ -78,27 +79,31 @@ class Access:
     def after_fork(self) -> None:
         """Start anew in a child process: no thread of the parent will ever finish its commit here."""
         self._backend.after_fork()
-        self._commits = GroupCommit(self._transact)
+        self._commits = GroupCommit(partial(_transact, self._backend))
 
-    def _check_version(self) -> None:
+    def check(self) -> None:
+        """Refuse a store that was closed, and one whose tables are older than this release."""
+        if not self._finalizer.alive:
+            raise closed(self.name)
         if self.version != VERSION:
             raise StoreError(
                 f"`store` must have schema version {VERSION}; got {self.version} at {self.name!r}. "
                 "Call migrate() first."
             )
 
-    def _transact(self, batch: Sequence[Pending]) -> None:
-        with self._backend.writing() as transaction:
-            unit = UnitOfWork(transaction)
-            for pending in batch:
-                try:
-                    pending.result = pending.work(unit)
-                except ValueError as error:
-                    # Refused before it added anything; those that wait beside it need not suffer from that.
-                    if pending.alone:
-                        raise
-                    pending.error = error
-            unit.flush()
+
+def _transact(backend: Backend, batch: Sequence[Pending]) -> None:
+    with backend.writing() as transaction:
+        unit = UnitOfWork(transaction)
+        for pending in batch:
+            try:
+                pending.result = pending.work(unit)
+            except ValueError as error:
+                # Refused before it added anything; those that wait beside it need not suffer from that.
+                if pending.alone:
+                    raise
+                pending.error = error
+        unit.flush()
 
 
 def opened(

@@ -53,7 +53,10 @@ class Backend(Protocol):
         """One snapshot, which does not wait for writers nor make them wait."""
 
     def marked_version(self, transaction: Transaction) -> int | None:
-        """Schema version that the database says it has; None where there is no store in it yet."""
+        """Schema version that the database says it has; None where there is no store in it yet.
+
+        It is 0 where there are tables without a version: another process may be making them.
+        """
 
     def mark_version(self, transaction: Transaction, version: int) -> None:
         """Note the schema version, within the transaction that makes it true."""

@@ -359,6 +359,7 @@ class CalibrationStore:
 
     def verify(self) -> tuple[str, ...]:
         """What is damaged, as sentences; nothing if all is well. Reads everything."""
+        self._access.check()
         try:
             found = self._access.findings()
             for _ in self.iterate():

@@ -20,7 +20,9 @@ _SETTINGS = """SELECT set_config('lock_timeout', :wait, true),
     set_config('synchronous_commit', :commit_kind, true)"""
 _ONE_WRITER = """SELECT current_schema(),
     pg_advisory_xact_lock(1380139859, hashtext(current_schema()))"""
-_EXISTS = "SELECT to_regclass(:table) IS NOT NULL"
+# From the rows of the catalogue: to_regclass() may answer from a cache that is older than the lock.
+_EXISTS = """SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relname = :table)"""
 _VERSION = f"SELECT value FROM {META} WHERE name = 'schema_version'"
 _SET_VERSION = f"UPDATE {META} SET value = :value WHERE name = 'schema_version'"
 _NEW_VERSION = f"INSERT INTO {META} (name, value) VALUES ('schema_version', :value)"
@@ -120,16 +122,11 @@ class PostgresBackend:
         )
 
     def marked_version(self, transaction: Transaction) -> int | None:
-        """Schema version of the store; None where there is none yet."""
+        """Schema version of the store; None where there is none yet, 0 where it has none."""
         if not transaction.rows(_EXISTS, {"table": META})[0][0]:
             return None
         found = transaction.rows(_VERSION)
-        if not found:
-            raise StoreError(
-                f"`path` must be a calibration store; got {self.name!r}, whose table {META} has no "
-                "schema version. Choose another schema."
-            )
-        return int(found[0][0])
+        return int(found[0][0]) if found else 0
 
     def mark_version(self, transaction: Transaction, version: int) -> None:
         """Note the schema version, within the transaction that makes it true."""

@@ -105,6 +105,7 @@ def moment(microseconds: int | None) -> datetime | None:
 
 
 def context_text(context: ToolCallContext) -> str:
+    """JSON text of a context without its tool name; what JSON would lose or change is refused."""
     plain = context.to_dict()
     del plain["tool_name"]
     logprobs = plain["token_logprobs"]

@@ -82,7 +82,7 @@ def prepare(backend: Backend, *, create: bool, migrate: bool) -> int:
         found = backend.marked_version(transaction)
     if found is None and not create:
         raise missing(backend.name)
-    if found is None or (found < VERSION and migrate):
+    if not found or (found < VERSION and migrate):
         with backend.writing() as transaction:
             found = _bring_up(backend, transaction, migrate=migrate)
     return _known(backend, found)

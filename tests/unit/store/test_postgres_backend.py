@@ -1,0 +1,68 @@
+"""What is particular to a database server: URLs, passwords, and missing packages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from refusals import refuse
+from store_places import a_schema
+
+from rag_confidence.errors import StoreError
+from rag_confidence.store import CalibrationStore
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The URL of an empty schema."""
+    yield from a_schema()
+
+
+@pytest.mark.needs_extra("postgres")
+@pytest.mark.parametrize(
+    ("address", "pattern"),
+    [
+        ("mysql://user:secret@host/db", "got one of 'mysql'"),
+        ("sqlite:///calls.db", "got one of 'sqlite'"),
+        ("://user:secret@host", "got neither"),
+        ("postgresql://user:secret@127.0.0.1:1/db", "answers within 0.5 s; got 'connection"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_refused_without_its_password(address: str, pattern: str) -> None:
+    """The message names the host and not the secret."""
+    message = refuse(StoreError, pattern, lambda: CalibrationStore(address, wait=0.5))
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize("module", ["sqlalchemy", "psycopg"])
+@pytest.mark.needs_extra("postgres")
+def test_a_missing_package_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The install command is in the message."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"rag-confidence\[postgres\]"):
+        CalibrationStore("postgresql://user@127.0.0.1:1/db")
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_short_url_means_psycopg_3(url: str) -> None:
+    """postgresql:// needs no other driver than the one of the extra."""
+    with CalibrationStore(url.replace("+psycopg", "")) as store:
+        assert store.count() == 0
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_schema_that_does_not_exist_is_refused(url: str) -> None:
+    """Nothing is made in another schema instead."""
+    refuse(StoreError, "schema that exists", lambda: CalibrationStore(f"{url}_no"))
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_table_of_another_program_is_refused(url: str) -> None:
+    """A table of our name without our version in it is not touched."""
+    with CalibrationStore(url) as store, store._access._backend.writing() as transaction:
+        transaction.run("DELETE FROM rag_confidence_meta WHERE name = 'schema_version'")
+    refuse(StoreError, "schema version from 1 to 2; got .* has 0", lambda: CalibrationStore(url))
