@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_confidence._history import GroupName, check_group, check_labels
+from rag_confidence._history import GroupName, check_group
 from rag_confidence._options import check_text
 from rag_confidence._types import Decision
 
@@ -207,9 +207,13 @@ class CallRecord:
             keep(self, name, check_moment(name, getattr(self, name)))
 
 
-def check_outcome(outcome: Any) -> bool:
+def check_outcome(outcome: Any, name: str = "outcome") -> bool:
     """Whether a call was good: a boolean, or 0 or 1; nothing else is an outcome."""
-    return bool(check_labels("outcome", [outcome])[0])
+    if not isinstance(outcome, (bool, np.bool_, *_NUMBERS)) or outcome not in (0, 1):
+        raise ValueError(
+            f"`{name}` must be 0 or 1 (or booleans); got {outcome!r:.80}. Leave out calls without an outcome."
+        )
+    return bool(outcome)
 
 
 def check_moment(name: str, moment: Any) -> datetime | None:

@@ -22,8 +22,9 @@ from rag_confidence.conformal.joint.traffic import TrafficRanks
 from rag_confidence.conformal.proportion import Proportion, proportion_of
 from rag_confidence.conformal.quantile import Level, as_level
 from rag_confidence.guard import saving
+from rag_confidence.guard.deciding import decider_of
 from rag_confidence.guard.guarantee import Basis, guarantee_of
-from rag_confidence.guard.judging import Rule, decider_of, of_other_tool, rule_of
+from rag_confidence.guard.judging import Rule, of_other_tool, rule_of
 from rag_confidence.guard.notes import Note, notes_of_levels
 from rag_confidence.guard.result import GuardResult
 from rag_confidence.guard.scorers import ScoreFunction, Scorer, as_scorers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_confidence._calls import ToolCallContext
 from rag_confidence._types import Decision, Guarantee
 from rag_confidence.conformal.joint.traffic import TrafficRanks
 from rag_confidence.guard.result import GuardReason, GuardResult, assembled
-from rag_confidence.guard.scorers import Scored, Scorer
+from rag_confidence.guard.scorers import Scored
 from rag_confidence.guard.thresholds import Thresholds
 
 _ACCEPTED = {
@@ -90,6 +90,15 @@ class Rule:
             "failed_scorers": failed,
         }
 
+    def stopped_by(self, above: tuple[str, ...]) -> dict[str, Any]:
+        """What is different in a result that abstains because these checks are above the threshold."""
+        return {
+            "decision": Decision.ABSTAIN,
+            "reason_code": GuardReason.ABOVE_THRESHOLD,
+            "reason": _above(above, rejects=False),
+            "failed_checks": above,
+        }
+
     def _outcome(self, statistic: float, *, failed: bool) -> tuple[Decision, GuardReason]:
         """Of a call that is not accepted. A call that was not measured is not rejected either."""
         cuts = self.thresholds
@@ -137,35 +146,6 @@ def rule_of(
         calibrator=fingerprint,
     )
     return Rule(names, thresholds, ranks, tool_names, guarantee, thresholds.accept_to, vars(accepted))
-
-
-def decider_of(rule: Rule, scorers: Sequence[Scorer]) -> Callable[[ToolCallContext], GuardResult]:
-    """What decides on contexts that are known to be some; a single raw score takes a short cut."""
-    if len(scorers) == 1 and rule.ranks is None:
-        return _decider_of_one(rule, scorers[0])
-    return lambda context: rule.judge(context, [scorer.score(context) for scorer in scorers])
-
-
-def _decider_of_one(rule: Rule, scorer: Scorer) -> Callable[[ToolCallContext], GuardResult]:
-    """The same as the general way. Only an ordinary float that is accepted does not go it."""
-    function, name, accepted = scorer.function, scorer.name, rule.accepted
-    least, most = scorer.least, min(scorer.most, rule.accept_to)
-
-    def decide(context: ToolCallContext) -> GuardResult:
-        try:
-            value = function(context)
-        except Exception as error:  # noqa: BLE001
-            return rule.judge(context, [scorer.failed(error)])
-        if type(value) is not float or not least <= value <= most:
-            return rule.judge(context, [scorer.read(value)])
-        fields = accepted.copy()
-        fields["scores"] = {name: value}
-        fields["statistic"] = value
-        fields["context"] = context
-        fields["failed_scorers"] = {}
-        return assembled(fields)
-
-    return decide
 
 
 def of_other_tool(rule: Rule, context: ToolCallContext) -> GuardResult:

@@ -66,8 +66,9 @@ def notes_of_calls(calls: Calls, table: ScoreTable) -> Iterator[Note]:
 
 
 def _repeated_call_ids(calls: Calls) -> int:
-    ids = [context.call_id for context in calls.contexts if context.call_id is not None]
-    return len(ids) - len(set(ids))
+    ids = [context.call_id for context in calls.contexts]
+    named = len(ids) - ids.count(None)
+    return named - len({*ids} - {None})
 
 
 def _selected(calls: Calls) -> Iterator[Note]:

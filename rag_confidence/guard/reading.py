@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rag_confidence._calls import CallRecord, ToolCallContext
-from rag_confidence._history import check_labels
+from rag_confidence._calls import CallRecord, ToolCallContext, check_outcome
 
 CalibrationData: TypeAlias = Iterable[tuple[ToolCallContext, Any] | CallRecord]
 Traffic: TypeAlias = Iterable[ToolCallContext | CallRecord | tuple[ToolCallContext, Any]]
@@ -80,9 +79,7 @@ def _pair(name: str, entry: Any) -> tuple[ToolCallContext, bool]:
         raise TypeError(f"`{name}` must be a pair or a record; got {type(entry).__name__}. {_CURE}")
     context, outcome = entry
     _check_context(name, context, _CURE)
-    if type(outcome) is not bool:
-        outcome = bool(check_labels(f"{name}[1]", [outcome])[0])
-    return context, outcome
+    return context, check_outcome(outcome, f"{name}[1]")
 
 
 def _check_context(name: str, context: Any, cure: str) -> None:
@@ -101,8 +98,8 @@ def _are_plain_pairs(entries: list[Any]) -> bool:
     """Whether all are pairs of a context and a bool, found without a loop in Python."""
     if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {2}:
         return False
-    kinds = {(type(context), type(outcome)) for context, outcome in entries}
-    return kinds == {(ToolCallContext, bool)}
+    contexts, outcomes = ({type(entry[place]) for entry in entries} for place in (0, 1))
+    return contexts == {ToolCallContext} and outcomes == {bool}
 
 
 def _refuse_repeated(calls: Calls) -> None:
