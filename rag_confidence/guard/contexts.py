@@ -62,6 +62,8 @@ class Parameters:
 
     Attributes
     ----------
+    defaults : dict
+        Values of arguments that a call leaves out.
     extra : str or None
         Name under which the tool takes keywords that it has no parameter for.
     """
@@ -78,7 +80,7 @@ class Parameters:
         self._plain = all(
             parameter.kind in (_P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY) for parameter in found
         )
-        self._defaults = {
+        self.defaults = {
             parameter.name: parameter.default for parameter in found if parameter.default is not _P.empty
         }
 
@@ -102,7 +104,7 @@ class Parameters:
         given = len(args)
         if given > self._positional or not self._set.issuperset(kwargs):
             return None
-        values = {**self._defaults, **kwargs}
+        values = {**self.defaults, **kwargs}
         if given:
             first = self._names[:given]
             if not kwargs.keys().isdisjoint(first):
@@ -152,26 +154,36 @@ class Describer:
         """
         named = self.parameters.bound(args, kwargs)
         try:
-            return self._built(args, kwargs, named, facts)
+            if self.builder is None:
+                return self._plain(named, facts)
+            return self._built(self.builder, (args, kwargs), named, facts)
         except Exception as error:  # noqa: BLE001
             return _said(error)
 
+    def _plain(self, named: dict[str, Any], facts: ResponseFacts) -> ToolCallContext:
+        if facts is NO_FACTS:
+            return ToolCallContext(self.tool_name, named)
+        return ToolCallContext(
+            self.tool_name,
+            named,
+            token_logprobs=facts.token_logprobs,
+            judge_score=facts.judge_score,
+            call_id=facts.call_id,
+            metadata=facts.metadata,
+        )
+
     def _built(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], named: dict[str, Any], facts: ResponseFacts
+        self,
+        builder: ContextBuilder,
+        call: tuple[tuple[Any, ...], Mapping[str, Any]],
+        named: dict[str, Any],
+        facts: ResponseFacts,
     ) -> ToolCallContext:
-        if self.builder is None:
-            return ToolCallContext(
-                self.tool_name,
-                named,
-                token_logprobs=facts.token_logprobs,
-                judge_score=facts.judge_score,
-                call_id=facts.call_id,
-                metadata=facts.metadata,
-            )
+        args, kwargs = call
         if self.by_name:
             extra = named.pop(self.parameters.extra or "", {})
             args, kwargs = (), {**named, **extra}
-        context: Any = self.builder(*args, **kwargs)
+        context: Any = builder(*args, **kwargs)
         if not isinstance(context, ToolCallContext):
             discard(context)
             raise TypeError(f"the context builder returned {_kind(context)} instead of a ToolCallContext")
@@ -179,9 +191,17 @@ class Describer:
 
 
 def describer(tool: Callable[..., Any], tool_name: str, builder: ContextBuilder | None) -> Describer:
-    """What makes the contexts of a tool's calls, with the user's builder or by binding its parameters."""
+    """What makes the contexts of a tool's calls, with the user's builder or by binding its parameters.
+
+    Raises
+    ------
+    TypeError
+        Without a builder, for a default of the tool that cannot be copied.
+    """
     parameters = Parameters(tool, tool_name)
     if builder is None:
+        # Otherwise every call that leaves such an argument out would abstain.
+        ToolCallContext(tool_name, parameters.defaults)
         return Describer(tool_name, parameters)
     kinds = {parameter.kind for parameter in _signature_of(builder).parameters.values()}
     return Describer(tool_name, parameters, builder, kinds.isdisjoint({*_POSITIONAL, _P.VAR_POSITIONAL}))

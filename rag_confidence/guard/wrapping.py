@@ -124,8 +124,7 @@ def wrap(
 
     Examples
     --------
-    >>> from rag_confidence._calls import ToolCallContext
-    >>> from rag_confidence.guard.calibration import calibrate
+    >>> from rag_confidence.guard import ToolCallContext, calibrate
     >>> calls = [(ToolCallContext("search", {"query": "a" * size}), True) for size in range(1, 100)]
     >>> calibrator = calibrate(lambda call: len(call.args["query"]), calls, 0.1)
     >>> wrap(lambda query: query.upper(), calibrator, tool_name="search")("weather").output

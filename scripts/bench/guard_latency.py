@@ -24,9 +24,7 @@ from typing import Any
 import numpy as np
 from _bench import is_clean, medians, run_again, table, us
 
-from rag_confidence._calls import ToolCallContext
-from rag_confidence.guard.calibration import calibrate
-from rag_confidence.guard.wrapping import wrap
+from rag_confidence.guard import ToolCallContext, calibrate, wrap
 
 ALPHA = 0.1
 ALLOWED = 20e-6

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuse
 
 from rag_confidence._calls import ToolCallContext
 from rag_confidence.guard.contexts import NO_FACTS, Parameters, ResponseFacts, describer, with_output
@@ -31,6 +32,7 @@ def positional(query: str, /, limit: int = 3) -> str:
     return query
 
 
+LOCK = threading.Lock()
 ARGUMENTS = st.tuples(
     st.lists(st.integers(), max_size=4).map(tuple),
     st.dictionaries(st.sampled_from(["query", "limit", "language", "other"]), st.integers()),
@@ -181,6 +183,21 @@ def test_a_builder_that_fails_gives_its_message(builder: Any, said: str) -> None
 def test_arguments_that_cannot_be_copied_give_a_message() -> None:
     """It names the argument and its type, and says what to do."""
     assert "`args['query']` must be a value that can be copied; got lock" in described(None, threading.Lock())
+
+
+def test_defaults_that_cannot_be_copied_are_refused_when_wrapping() -> None:
+    """Otherwise every call would abstain; with a builder they do not matter."""
+
+    def tool(query: str, lock: Any = LOCK) -> None:
+        return None
+
+    refuse(
+        TypeError,
+        r"`args\['lock'\]` must be a value that can be copied",
+        lambda: describer(tool, "tool", None),
+    )
+    context = described(lambda query: ToolCallContext("tool", {"query": query}), "weather", tool=tool)
+    assert context.args == {"query": "weather"}
 
 
 def test_exits_pass_through_a_builder() -> None:
