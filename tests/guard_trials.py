@@ -63,7 +63,7 @@ def mean_band(n: int, alpha: float, trials: int = TRIALS) -> tuple[float, float]
 
 
 def ratchet(rounds: int, *, selected: bool, n: int = 1000) -> list[float]:
-    """Share of good calls accepted after each round of calibrating on what the last one let through, or on all."""
+    """Share of good calls accepted after each calibration on what the last one let through, or on all."""
     generator = np.random.default_rng([0x6AD, 1])
     calibrator = quietly(generator.uniform(size=n).tolist())
     shares = [calibrator.threshold]

@@ -14,11 +14,11 @@ from rag_confidence import _artefact
 _PACKAGE = "rag_confidence."
 # Changes whenever a scorer of this package computes something else under the same name.
 _EDITION = 1
+# Of what lies deeper only the type counts, so that recursion ends before Python ends it.
+_DEEPEST = 60
 _ATOMS = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list)
 _SETS = (set, frozenset)
-
-_Seen: TypeAlias = tuple[int, ...]
 
 
 def fingerprint_of(function: Callable[..., Any]) -> str:
@@ -41,95 +41,107 @@ def fingerprint_of(function: Callable[..., Any]) -> str:
     them as defaults, or where the object holds them as attributes. Of any other value only its type counts,
     and of what a function calls by a global name only the name: give such a scorer a `version`.
     """
-    return _artefact.digest([*_parts(function, ())])
+    return _Walk().of(function)
 
 
-def _parts(value: Any, seen: _Seen) -> Iterator[str]:
-    """The texts that make up a value; of one that holds itself the inner mention is only its place."""
-    if id(value) in seen:
-        yield f"again {len(seen) - seen.index(id(value))}"
-        return
-    inside = (*seen, id(value))
-    for kinds, of in _READERS:
-        if isinstance(value, kinds):
-            yield from of(value, inside)
-            return
-    yield from _of_object(value, inside)
+class _Walk:
+    """Goes through a value and all that it holds, each part once."""
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        self._done: dict[int, str] = {}
+        # What is looked at must not be freed while its id stands for it.
+        self._kept: list[Any] = []
+
+    def of(self, value: Any) -> str:
+        """The text of a plain value, else a hash of its parts; of what holds itself, how far up it is."""
+        if isinstance(value, _ATOMS):
+            return f"{type(value).__name__} {value!r}"
+        key = id(value)
+        if key in self._done:
+            return self._done[key]
+        if key in self._open:
+            return f"again {len(self._open) - self._open.index(key)}"
+        if len(self._open) >= _DEEPEST:
+            return f"deep {type(value).__qualname__}"
+        self._open.append(key)
+        self._kept.append(value)
+        self._done[key] = _artefact.digest([*_reader_of(value)(value, self)])
+        self._open.pop()
+        return self._done[key]
 
 
-def _of_atom(value: Any, seen: _Seen) -> Iterator[str]:
-    yield f"{type(value).__name__} {value!r}"
+def _reader_of(value: Any) -> _Reader:
+    return next((reader for kinds, reader in _READERS if isinstance(value, kinds)), _of_object)
 
 
-def _of_array(value: Any, seen: _Seen) -> Iterator[str]:
+def _of_array(value: Any, walk: _Walk) -> Iterator[str]:
     yield f"array {value.dtype} {np.shape(value)} {np.ascontiguousarray(value).tobytes().hex()}"
 
 
-def _of_sequence(value: Any, seen: _Seen) -> Iterator[str]:
-    yield f"{type(value).__name__} {len(value)}"
-    for entry in value:
-        yield from _parts(entry, seen)
+def _of_sequence(value: Any, walk: _Walk) -> Iterator[str]:
+    yield type(value).__name__
+    yield from map(walk.of, value)
 
 
-def _of_set(value: Any, seen: _Seen) -> Iterator[str]:
-    yield f"set {len(value)}"
+def _of_set(value: Any, walk: _Walk) -> Iterator[str]:
     # Sets have no order that lasts beyond a process.
-    yield from sorted(" ".join(_parts(entry, seen)) for entry in value)
+    yield "set"
+    yield from sorted(map(walk.of, value))
 
 
-def _of_mapping(value: Any, seen: _Seen) -> Iterator[str]:
-    yield f"mapping {len(value)}"
-    yield from sorted(" ".join([*_parts(key, seen), *_parts(value[key], seen)]) for key in value)
+def _of_mapping(value: Any, walk: _Walk) -> Iterator[str]:
+    yield "mapping"
+    yield from sorted(f"{walk.of(key)}: {walk.of(value[key])}" for key in value)
 
 
-def _of_type(value: Any, seen: _Seen) -> Iterator[str]:
+def _of_type(value: Any, walk: _Walk) -> Iterator[str]:
     yield f"type {value.__module__}.{value.__qualname__}"
 
 
-def _of_builtin(value: Any, seen: _Seen) -> Iterator[str]:
+def _of_builtin(value: Any, walk: _Walk) -> Iterator[str]:
     yield f"builtin {value.__module__}.{value.__qualname__}"
 
 
-def _of_code(code: CodeType, seen: _Seen) -> Iterator[str]:
+def _of_code(code: CodeType, walk: _Walk) -> Iterator[str]:
     yield f"code {code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars} {code.co_flags}"
-    yield from _of_sequence(code.co_consts, seen)
+    yield from map(walk.of, code.co_consts)
 
 
-def _of_function(function: FunctionType, seen: _Seen) -> Iterator[str]:
-    if function.__module__.startswith(_PACKAGE):
+def _of_function(function: FunctionType, walk: _Walk) -> Iterator[str]:
+    if (function.__module__ or "").startswith(_PACKAGE):
         yield f"function {_EDITION} {function.__module__}.{function.__qualname__}"
     else:
-        yield from _of_code(function.__code__, seen)
-    yield from _parts(function.__defaults__, seen)
-    yield from _parts(function.__kwdefaults__, seen)
+        yield walk.of(function.__code__)
+    yield walk.of(function.__defaults__)
+    yield walk.of(function.__kwdefaults__)
     for cell in function.__closure__ or ():
         try:
-            yield from _parts(cell.cell_contents, seen)
+            yield walk.of(cell.cell_contents)
         except ValueError:
             yield "empty cell"
 
 
-def _of_method(method: MethodType, seen: _Seen) -> Iterator[str]:
-    yield from _parts(method.__func__, seen)
-    yield from _parts(method.__self__, seen)
+def _of_method(method: MethodType, walk: _Walk) -> Iterator[str]:
+    yield walk.of(method.__func__)
+    yield walk.of(method.__self__)
 
 
-def _of_partial(value: functools.partial[Any], seen: _Seen) -> Iterator[str]:
-    for part in (value.func, value.args, value.keywords):
-        yield from _parts(part, seen)
+def _of_partial(value: functools.partial[Any], walk: _Walk) -> Iterator[str]:
+    yield from map(walk.of, (value.func, value.args, value.keywords))
 
 
-def _of_object(value: Any, seen: _Seen) -> Iterator[str]:
+def _of_object(value: Any, walk: _Walk) -> Iterator[str]:
     """Of an object that is called its code and attributes; of another one, only what it is."""
-    yield from _of_type(type(value), seen)
+    yield from _of_type(type(value), walk)
     call = getattr(type(value), "__call__", None)  # noqa: B004
     if isinstance(call, FunctionType):
-        yield from _parts(call, seen)
-        yield from _parts(getattr(value, "__dict__", None), seen)
+        yield walk.of(call)
+        yield walk.of(getattr(value, "__dict__", None))
 
 
-_READERS: tuple[tuple[Any, Callable[[Any, _Seen], Iterator[str]]], ...] = (
-    (_ATOMS, _of_atom),
+_Reader: TypeAlias = Callable[[Any, _Walk], Iterator[str]]
+_READERS: tuple[tuple[Any, _Reader], ...] = (
     ((np.ndarray, np.generic), _of_array),
     (_SEQUENCES, _of_sequence),
     (_SETS, _of_set),

@@ -36,7 +36,7 @@ class GuardResult:
     decision : Decision
         ACCEPT, ABSTAIN, or REJECT where bad calls were calibrated too.
     reason : str
-        Why, in a sentence that a user can be shown. It names scorers and tools, and never quotes arguments.
+        Why, in a sentence. It names scorers and tools and quotes no arguments, but what a scorer raised may.
     reason_code : GuardReason
         The same for programs.
     output : anything
@@ -107,7 +107,8 @@ class GuardResult:
         Returns
         -------
         dict
-            Without both nothing that a tool was given or gave back is in it.
+            Without both nothing that a tool was given or gave back is in it, but for what an exception of a
+            scorer quotes.
         """
         plain: dict[str, Any] = {
             "tool_name": None if self.context is None else self.context.tool_name,

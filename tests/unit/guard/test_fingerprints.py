@@ -101,6 +101,25 @@ def test_functions_that_hold_themselves_have_one() -> None:
     assert fingerprint_of(times(loop)) == fingerprint_of(times(loop))
 
 
+def test_what_is_held_in_many_places_is_looked_at_once() -> None:
+    """Objects that share their parts take no longer than those parts, and equal parts need not be shared."""
+    chain: Any = Called(value=1)
+    for _ in range(200):
+        chain = Called(left=chain, right=chain)
+    assert fingerprint_of(chain) == fingerprint_of(chain)
+    shared = Called(value=1)
+    apart = Called(left=Called(value=1), right=Called(value=1))
+    assert fingerprint_of(Called(left=shared, right=shared)) == fingerprint_of(apart)
+
+
+def test_code_without_a_module_has_one() -> None:
+    """Functions that were made from text are scorers too."""
+    space: dict[str, Any] = {}
+    exec("def score(context): return 0.5", space)
+    space["score"].__module__ = None
+    assert fingerprint_of(space["score"])
+
+
 def test_builtins_and_empty_cells_have_one() -> None:
     """A builtin is known by its name, and a variable that is not set yet is no error."""
 
