@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -287,6 +287,10 @@ class Calibrator:
             name, saving.KIND, payload=payload, build=build, written=saving.written
         )
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was derived holds functions that cannot be pickled, and is derived again.
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def __repr__(self) -> str:
         cut = f"threshold={self.threshold!r}" if self.thresholds.accepts else "accepts nothing"

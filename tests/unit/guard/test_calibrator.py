@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +263,20 @@ def test_it_says_in_a_line_what_it_is() -> None:
     """Its text names scorers, level, calls and threshold, or that nothing is accepted."""
     assert repr(quietly(TWENTY)) == "Calibrator(check_0: alpha=0.1, 20 good calls, threshold=0.9)"
     assert repr(quietly([0.1])) == "Calibrator(check_0: alpha=0.1, 1 good calls, accepts nothing)"
+
+
+def first(context: ToolCallContext) -> float:
+    """A scorer that other processes can find."""
+    return context.args["s0"]  # type: ignore[no-any-return]
+
+
+def test_other_processes_can_have_it() -> None:
+    """It can be pickled where its scorers can, also after it has decided."""
+    calibrator = quietly(TWENTY, scorers=[first])
+    before = calibrator.decide(call(0.95))
+    again = pickle.loads(pickle.dumps(calibrator))
+    assert again.fingerprint == calibrator.fingerprint
+    assert again.decide(call(0.95)).to_dict() == before.to_dict()
 
 
 def test_nobody_can_change_it() -> None:
