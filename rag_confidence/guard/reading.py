@@ -38,8 +38,9 @@ class Calls:
 def read_calls(data: CalibrationData) -> Calls:
     """Labelled calls from pairs and records; an outcome is a boolean, or 0 or 1."""
     entries = [*_entries("calibration_data", data, _CURE)]
-    if _are_plain_pairs(entries):
-        return Calls([context for context, _ in entries], [outcome for _, outcome in entries], {}, 0)
+    plain = _plain_pairs(entries)
+    if plain is not None:
+        return plain
     calls, unlabelled = Calls([], [], {}, 0), 0
     for at, entry in enumerate(entries):
         if not isinstance(entry, CallRecord):
@@ -94,12 +95,17 @@ def _append(calls: Calls, context: ToolCallContext, *, good: bool, record: CallR
     calls.good.append(good)
 
 
-def _are_plain_pairs(entries: list[Any]) -> bool:
-    """Whether all are pairs of a context and a bool, found without a loop in Python."""
-    if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {2}:
-        return False
-    contexts, outcomes = ({type(entry[place]) for entry in entries} for place in (0, 1))
-    return contexts == {ToolCallContext} and outcomes == {bool}
+def _plain_pairs(entries: list[Any]) -> Calls | None:
+    """The calls, if all are pairs of a context and a bool; found without a loop in Python."""
+    if set(map(type, entries)) != {tuple}:
+        return None
+    try:
+        contexts = [context for context, _ in entries]
+    except ValueError:
+        return None
+    good = [outcome for _, outcome in entries]
+    plain = set(map(type, contexts)) == {ToolCallContext} and set(map(type, good)) == {bool}
+    return Calls(contexts, good, {}, 0) if plain else None
 
 
 def _refuse_repeated(calls: Calls) -> None:
