@@ -104,7 +104,7 @@ class Guarantee:
     Attributes
     ----------
     kind : str
-        "marginal", "pac", "selective_risk", "joint" or "none"; "none" claims nothing.
+        "marginal", "pac", "selective_risk", "joint", "session" or "none"; "none" claims nothing.
     holds : bool
         Whether anything is claimed.
     event : str

@@ -111,7 +111,8 @@ class Guard:
         if isinstance(context, str):
             return self._settled(self._recorded(self._undescribed(context)))
         if self.after:
-            result = self._judged_after(context, self._output(args, kwargs))
+            decider = reserved(self.calibrator)
+            result = self._judged_after(context, self._output(args, kwargs), decider)
             return result if result.accepted else self._settled(result)
         result = self._recorded(self.calibrator.decide(context))
         if not result.accepted:
@@ -124,7 +125,8 @@ class Guard:
         if isinstance(context, str):
             return await self._asettled(await self._arecorded(self._undescribed(context)))
         if self.after:
-            result = await self._ajudged_after(context, await self._aoutput(args, kwargs))
+            decider = reserved(self.calibrator)
+            result = await self._ajudged_after(context, await self._aoutput(args, kwargs), decider)
             return result if result.accepted else await self._asettled(result)
         result = await self._arecorded(await self.calibrator.adecide(context))
         if not result.accepted:
@@ -143,15 +145,15 @@ class Guard:
     def _undescribed(self, happened: str) -> GuardResult:
         return without_context(self.tool_name, happened, self.calibrator)
 
-    def _judged_after(self, context: ToolCallContext, output: Any) -> GuardResult:
+    def _judged_after(self, context: ToolCallContext, output: Any, decider: Decider) -> GuardResult:
         full = self._with_output(context, output)
-        judged = full if isinstance(full, GuardResult) else self.calibrator.decide(full)
+        judged = full if isinstance(full, GuardResult) else decider.decide(full)
         result = _ran(judged, output)
         return result if self.recorder is None else self.recorder.record_after(result)
 
-    async def _ajudged_after(self, context: ToolCallContext, output: Any) -> GuardResult:
+    async def _ajudged_after(self, context: ToolCallContext, output: Any, decider: Decider) -> GuardResult:
         full = self._with_output(context, output)
-        judged = full if isinstance(full, GuardResult) else await self.calibrator.adecide(full)
+        judged = full if isinstance(full, GuardResult) else await decider.adecide(full)
         result = _ran(judged, output)
         if self.recorder is None:
             return result
@@ -182,6 +184,12 @@ class Guard:
             return result
         output = self.react(result)
         return result.changed(output=await output if inspect.isawaitable(output) else output)
+
+
+def reserved(calibrator: Decider) -> Decider:
+    """What judges a call that is about to run: of a session one of its calls, so that none runs beyond it."""
+    reserve = getattr(calibrator, "reserve", None)
+    return calibrator if reserve is None else reserve()
 
 
 def _ran(result: GuardResult, output: Any) -> GuardResult:

@@ -1,0 +1,244 @@
+"""Risk groups: a rule of the user's gives each call a group, with a level and a calibration of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias, Unpack
+
+from rag_confidence import _artefact
+from rag_confidence._calls import ToolCallContext
+from rag_confidence._history import GroupName, check_group
+from rag_confidence._types import Decision
+from rag_confidence.conformal.quantile import Level
+from rag_confidence.guard.calibration import calibrate
+from rag_confidence.guard.calibrator import Calibrator
+from rag_confidence.guard.reading import CalibrationData, Calls, read_calls
+from rag_confidence.guard.request import Options, Scorers
+from rag_confidence.guard.result import GuardReason, GuardResult
+from rag_confidence.guard.scorers import Scorer
+
+GroupRule: TypeAlias = Callable[[ToolCallContext], GroupName]
+"""From a call to the name of its group."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedCalibrator:
+    """One calibrator for each of a few declared risk groups.
+
+    Attributes
+    ----------
+    rule : callable
+        From a `ToolCallContext` to the name of its group, fixed before outcomes were looked at.
+    calibrators : mapping of str or int to Calibrator
+        One a group. A call of any other group, and one on which the rule raises, abstains: no group falls
+        back on the threshold of others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a rule that cannot be called, for no groups, and for a calibrator that is for another group.
+    """
+
+    rule: GroupRule
+    calibrators: Mapping[GroupName, Calibrator]
+    tool_names: frozenset[str] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        _check_rule(self.rule)
+        _check_calibrators(self.calibrators)
+        keep = object.__setattr__
+        keep(self, "calibrators", MappingProxyType(dict(self.calibrators)))
+        known = [one.tool_names for one in self.calibrators.values()]
+        every = None if None in known else frozenset().union(*(names for names in known if names is not None))
+        keep(self, "tool_names", every)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all calibrators."""
+        return _artefact.digest([[repr(name), one.fingerprint] for name, one in self.calibrators.items()])
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """The checks, which all groups share."""
+        return next(iter(self.calibrators.values())).scorers
+
+    def group_of(self, context: ToolCallContext) -> GroupName | None:
+        """The declared group of a call; None where the rule raises or names another."""
+        found = self._found(context)
+        return found if not isinstance(found, _NoGroup) else None
+
+    def decide(self, context: ToolCallContext) -> GuardResult:
+        """The decision of the calibrator of its group; its guarantee is for that group."""
+        found = self._found(context)
+        if isinstance(found, _NoGroup):
+            return self._abstained(context, found)
+        return self.calibrators[found].decide(context)
+
+    async def adecide(self, context: ToolCallContext) -> GuardResult:
+        """`decide` for scorers that are awaited."""
+        found = self._found(context)
+        if isinstance(found, _NoGroup):
+            return self._abstained(context, found)
+        return await self.calibrators[found].adecide(context)
+
+    def _found(self, context: ToolCallContext) -> GroupName | _NoGroup:
+        try:
+            name: Any = self.rule(context)
+            known = isinstance(name, str | int) and not isinstance(name, bool) and name in self.calibrators
+        except Exception as error:  # noqa: BLE001
+            return _NoGroup(f"its group rule raised {type(error).__name__}: {error}")
+        if known:
+            return name  # type: ignore[no-any-return]
+        declared = ", ".join(map(repr, self.calibrators))
+        return _NoGroup(f"its group rule named {name!r}, and the calibrated groups are {declared}")
+
+    def _abstained(self, context: ToolCallContext, found: _NoGroup) -> GuardResult:
+        return GuardResult(
+            Decision.ABSTAIN,
+            f"This call was not judged: {found.happened}.",
+            GuardReason.UNKNOWN_GROUP,
+            context=context,
+            calibrator=self.fingerprint,
+        )
+
+
+@dataclass(frozen=True)
+class _NoGroup:
+    happened: str
+
+
+def calibrate_groups(
+    scorers: Scorers,
+    calibration_data: CalibrationData,
+    rule: GroupRule,
+    *,
+    levels: Mapping[GroupName, Level],
+    **options: Unpack[Options],
+) -> GroupedCalibrator:
+    """A calibrator for each risk group, at a level of its own.
+
+    Parameters
+    ----------
+    scorers, calibration_data
+        As for `calibrate`. Labelled calls of groups that `levels` lacks are refused.
+    rule : callable
+        From a `ToolCallContext` to the name of its group. Fix it before you look at outcomes: a rule that was
+        chosen to make a group look good has no guarantee.
+    levels : mapping of str or int to level
+        Level of each declared group, for example ``{"read": 0.2, "write": 0.01}``.
+    **options
+        As for `calibrate`, the same for every group; `group` is filled in.
+
+    Returns
+    -------
+    GroupedCalibrator
+        A group with too few calls abstains on everything, and its guarantee says how many are missing.
+
+    Warns
+    -----
+    UserWarning
+        As `calibrate`, once a group.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `calibrate`, for a rule that raises or names an undeclared group, and for a group without good
+        calls.
+
+    Notes
+    -----
+    The bound of each group is over new calls of that group (Mondrian conformal prediction): it is not
+    weakened by other groups, and the groups need not be alike. It rests on the calls of the group alone, so a
+    strict level needs many of them: at least 1 / alpha - 1.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer (2005), Algorithmic Learning in a Random World, section 4.5.
+
+    Examples
+    --------
+    >>> calls = [(ToolCallContext("pay", {"sum": n}), True) for n in range(1, 100)]
+    >>> by_size = lambda call: "large" if call.args["sum"] > 50 else "small"
+    >>> guard = calibrate_groups(lambda c: c.args["sum"], calls, by_size, levels={"small": 0.1, "large": 0.5})
+    >>> guard.calibrators["small"].threshold, guard.calibrators["large"].threshold
+    (46.0, 75.0)
+    """
+    _check_rule(rule)
+    declared = _check_levels(levels)
+    parts = _split(read_calls(calibration_data), rule, declared)
+    made = {}
+    for name, level in declared.items():
+        own: Options = {**options, "group": name}
+        made[name] = calibrate(scorers, parts[name], level, **own)
+    return GroupedCalibrator(rule, made)
+
+
+def _split(calls: Calls, rule: GroupRule, declared: Mapping[GroupName, Level]) -> dict[GroupName, list[Any]]:
+    """The entries of each group, of which each has a good one."""
+    parts: dict[GroupName, list[Any]] = {name: [] for name in declared}
+    lacking = set(declared)
+    for at, (context, good) in enumerate(zip(calls.contexts, calls.good, strict=True)):
+        name = _named(at, context, rule)
+        if name not in parts:
+            raise ValueError(
+                f"`rule` must name a group of `levels` ({', '.join(map(repr, declared))}); got {name!r} for "
+                f"labelled call {at}. Declare its level, or leave such calls out."
+            )
+        parts[name].append(calls.records.get(at, (context, good)))
+        lacking -= {name} if good else set()
+    if lacking:
+        raise ValueError(
+            "`calibration_data` must hold good calls of every group; got none of "
+            f"{', '.join(sorted(map(repr, lacking)))}. Label some, or leave the group out of `levels`: its "
+            "calls then abstain."
+        )
+    return parts
+
+
+def _named(at: int, context: ToolCallContext, rule: GroupRule) -> GroupName:
+    try:
+        name = rule(context)
+    except Exception as error:
+        raise ValueError(
+            f"`rule` must name the group of every calibration call; got {type(error).__name__}: {error} for "
+            f"labelled call {at}. Let it name a group for calls like that."
+        ) from error
+    return check_group("rule(context)", name)
+
+
+def _check_rule(rule: Any) -> None:
+    if not callable(rule):
+        raise TypeError(
+            f"`rule` must be callable; got {type(rule).__name__}. Pass a function from a context to a group."
+        )
+
+
+def _check_levels(levels: Any) -> dict[GroupName, Level]:
+    if not isinstance(levels, Mapping) or not levels:
+        raise TypeError(
+            f"`levels` must be a mapping from groups to levels; got {levels!r}. "
+            "Pass {'read': 0.2, 'write': 0.01}, for example."
+        )
+    return {check_group("levels", name): level for name, level in levels.items()}
+
+
+def _check_calibrators(calibrators: Any) -> None:
+    if not isinstance(calibrators, Mapping) or not calibrators:
+        raise TypeError(
+            f"`calibrators` must be a mapping from groups to calibrators; got {calibrators!r}. "
+            "Make it with calibrate_groups()."
+        )
+    for name, one in calibrators.items():
+        if not isinstance(one, Calibrator):
+            raise TypeError(
+                f"`calibrators[{name!r}]` must be a Calibrator; got {type(one).__name__}. "
+                "Make it with calibrate_groups()."
+            )
+        if one.group != name:
+            raise ValueError(
+                f"`calibrators[{name!r}]` must be calibrated for that group; got one for {one.group!r}. "
+                "Pass group= to calibrate()."
+            )
