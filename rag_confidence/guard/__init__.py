@@ -22,6 +22,9 @@ from rag_confidence.guard.calibration import (
     decide_multi_check,
 )
 from rag_confidence.guard.calibrator import Calibrator, decide
+from rag_confidence.guard.comparison import CheckComparison, compare_checks
+from rag_confidence.guard.coverage import CoverageCheck, coverage_check
+from rag_confidence.guard.groups import GroupedCalibrator, calibrate_groups
 from rag_confidence.guard.logprobs import (
     judge_score,
     length_normalised_logprob,
@@ -33,6 +36,7 @@ from rag_confidence.guard.logprobs import (
 from rag_confidence.guard.result import Decider, GuardReason, GuardResult
 from rag_confidence.guard.schema import schema_validity_score
 from rag_confidence.guard.scorers import Scored, Scorer, ScoreUnavailable
+from rag_confidence.guard.session import Session
 from rag_confidence.guard.wrapping import guarded, wrap
 from rag_confidence.store import CalibrationStore
 
@@ -43,8 +47,11 @@ __all__ = [
     "CalibrationStore",
     "Calibrator",
     "CallRecord",
+    "CheckComparison",
+    "CoverageCheck",
     "Decider",
     "Decision",
+    "GroupedCalibrator",
     "Guarantee",
     "GuardReason",
     "GuardResult",
@@ -55,6 +62,7 @@ __all__ = [
     "Scored",
     "Scorer",
     "SelectedCallsWarning",
+    "Session",
     "SessionExhausted",
     "SmallCalibrationWarning",
     "StaleCalibrationWarning",
@@ -63,7 +71,10 @@ __all__ = [
     "ToolCallContext",
     "acalibrate",
     "calibrate",
+    "calibrate_groups",
     "calibrate_multi_check",
+    "compare_checks",
+    "coverage_check",
     "decide",
     "decide_multi_check",
     "guarded",
