@@ -1,0 +1,1 @@
+"""The parts of `rag_confidence.adapters.cli`; they need the extra `cli`."""

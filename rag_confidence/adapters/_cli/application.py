@@ -1,0 +1,41 @@
+"""The commands and their names."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from rag_confidence import __version__
+from rag_confidence.adapters._cli.demo import demo
+from rag_confidence.adapters._cli.printing import write
+
+
+def application() -> typer.Typer:
+    """The command line, complete."""
+    app = group("How far to trust what was retrieved, and which tool calls to let run.")
+    app.callback()(top)
+    app.command("demo")(demo)
+    return app
+
+
+def group(words: str) -> typer.Typer:
+    """A group of commands, whose help is plain text."""
+    return typer.Typer(help=words, add_completion=False, rich_markup_mode=None)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version of the package, and end."""
+    if wanted:
+        write(f"{__version__}\n")
+        raise typer.Exit
+
+
+Version: TypeAlias = Annotated[
+    bool,
+    typer.Option("--version", help="Print the version and exit.", callback=show_version, is_eager=True),
+]
+
+
+def top(version: Version = False) -> None:
+    """How far to trust what was retrieved, and which tool calls to let run."""

@@ -1,0 +1,19 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Alpha: TypeAlias = Annotated[str, typer.Option(help="Level in (0, 1), exact as written: 0.1 or 1/10.")]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+Data: TypeAlias = Annotated[
+    Path,
+    typer.Argument(help="Rows: .jsonl, .json, .parquet or .npz; - reads JSON lines from stdin."),
+]
+ScoreColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the scores.")]
+LabelColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the labels: true, false, 1 or 0.")]
+GroupColumn: TypeAlias = Annotated[str | None, typer.Option(help="Column of the groups.")]
