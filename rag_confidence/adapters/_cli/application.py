@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from rag_confidence import __version__
+from rag_confidence.adapters._cli.audit import audit, traps
 from rag_confidence.adapters._cli.demo import demo
 from rag_confidence.adapters._cli.printing import write
 
@@ -16,6 +17,8 @@ def application() -> typer.Typer:
     app = group("How far to trust what was retrieved, and which tool calls to let run.")
     app.callback()(top)
     app.command("demo")(demo)
+    app.command("audit")(audit)
+    app.command("traps")(traps)
     return app
 
 

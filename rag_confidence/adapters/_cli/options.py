@@ -14,6 +14,15 @@ Data: TypeAlias = Annotated[
     Path,
     typer.Argument(help="Rows: .jsonl, .json, .parquet or .npz; - reads JSON lines from stdin."),
 ]
+OptionalData: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Rows: .jsonl, .json, .parquet or .npz; - reads JSON lines from stdin.", show_default=False
+    ),
+]
+Store: TypeAlias = Annotated[
+    str | None, typer.Option(help="Read a calibration store instead: a file or a postgresql+psycopg:// URL.")
+]
 ScoreColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the scores.")]
 LabelColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the labels: true, false, 1 or 0.")]
 GroupColumn: TypeAlias = Annotated[str | None, typer.Option(help="Column of the groups.")]

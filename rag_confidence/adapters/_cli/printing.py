@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import typer
@@ -64,21 +64,26 @@ def show(*parts: Part) -> None:
     # Rich ends the process when a pipe closes; writing is therefore left to `write`.
     with console.capture() as captured:
         for part in parts:
-            # A paragraph stays as it was written: terminals and pagers wrap it.
-            console.print(
-                Text(printable(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
-            )
+            console.print(Text(printable(part)) if isinstance(part, str) else part)
     lines = captured.get().splitlines()
     write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: Sequence[str] = ()) -> Table:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    left: Sequence[str] = (),
+    digits: int = 4,
+) -> Table:
     """A table whose columns are numbers, to the right, but for those named in `left`."""
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    found = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
+    )
     for name in columns:
         found.add_column(name, justify="left" if name in left else "right", overflow="fold")
     for row in rows:
-        found.add_row(*(Text(cell(value)) for value in row))
+        found.add_row(*(Text(cell(value, digits)) for value in row))
     return found
 
 
@@ -92,20 +97,28 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Table:
     return found
 
 
-def cell(value: object) -> str:
+def notes(sentences: Iterable[str]) -> list[Part]:
+    """What speaks against a result, below it."""
+    found: list[Part] = [f"Note: {sentence}" for sentence in sentences]
+    return ["", *found] if found else []
+
+
+def cell(value: object, digits: int = 4) -> str:
     """A value as a table shows it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number(value)
+        return number(value, digits)
     return one_line(value)
 
 
-def number(value: float) -> str:
-    """A number to four digits; what is no finite number by its name."""
-    return f"{value:.4g}" if math.isfinite(value) else {math.inf: "infinite", -math.inf: "-infinite"}[value]
+def number(value: float, digits: int = 4) -> str:
+    """A number to some decimals, or as many digits where it is large; what is not finite by its name."""
+    if not math.isfinite(value):
+        return {math.inf: "infinite", -math.inf: "-infinite"}.get(value, "nan")
+    return f"{value:.{digits}f}" if abs(value) < 10**digits else f"{value:.{digits}g}"
 
 
 def finite(value: float) -> float | None:
@@ -113,9 +126,10 @@ def finite(value: float) -> float | None:
     return None if math.isinf(value) else value
 
 
-def rate(found: Proportion) -> tuple[object, ...]:
-    """Cells of a rate: the counts, the rate, and its interval."""
-    return (f"{found.count}/{found.total}", found.rate, f"[{found.low:.4f}, {found.high:.4f}]")
-
-
-RATE_COLUMNS = ("count", "rate", "95 % interval")
+def rate_table(rates: Mapping[str, Proportion]) -> Table:
+    """Rates with their counts and exact intervals."""
+    rows = (
+        (name, f"{found.count}/{found.total}", found.rate, f"[{found.low:.4f}, {found.high:.4f}]")
+        for name, found in rates.items()
+    )
+    return table(("rate of", "count", "rate", "95 % interval"), rows, left=("rate of",))
