@@ -187,7 +187,8 @@ class _Reserved:
 
 def _refuse_plan(calibrator: Calibrator, calls: int, level: Fraction, beta: Fraction | None) -> None:
     _refuse_calls(calls, "good", calibrator.n_good, calibrator.n_failed, level)
-    if beta is not None:
+    # A beta without any bad calls is refused by name.
+    if beta is not None and calibrator.n_bad:
         _refuse_calls(calls, "bad", calibrator.n_bad, 0, beta)
 
 

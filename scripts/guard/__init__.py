@@ -1,0 +1,1 @@
+"""Parts of guard_validation.py."""
