@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from rag_confidence import __version__
+from rag_confidence.adapters._cli import gate_fit, gate_use
 from rag_confidence.adapters._cli.audit import audit, traps
 from rag_confidence.adapters._cli.demo import demo
 from rag_confidence.adapters._cli.printing import write
@@ -19,6 +20,17 @@ def application() -> typer.Typer:
     app.command("demo")(demo)
     app.command("audit")(audit)
     app.command("traps")(traps)
+    app.add_typer(_gate(), name="gate")
+    return app
+
+
+def _gate() -> typer.Typer:
+    app = group("Fit a gate to labelled scores, decide with it, hold it against new labels.")
+    app.command("fit")(gate_fit.fit)
+    app.command("apply")(gate_use.apply)
+    app.command("evaluate")(gate_use.evaluate)
+    app.command("plan")(gate_fit.plan_labels)
+    app.command("inspect")(gate_fit.inspect)
     return app
 
 

@@ -105,8 +105,9 @@ def traps_page(found: LexicalTraps, listed: list[dict[str, Any]]) -> list[Part]:
     lines = [[_cut(trap[keys[at]]) for at in shown] for trap in listed]
     names = [TRAPS[at] for at in shown]
     left = len(found) - len(listed)
-    more = [f"{left} more; raise --limit to see them."] if left else []
-    return [found.summary, *(["", table(names, lines, left=TRAPS[4:])] if listed else []), *more]
+    parts: list[Part] = [found.summary]
+    parts += ["", table(names, lines, left=TRAPS[4:])] if listed else []
+    return [*parts, f"{left} more; raise --limit to see them."] if left else parts
 
 
 def _kept(rows: Rows, name: str, kept: Any) -> list[Any] | None:

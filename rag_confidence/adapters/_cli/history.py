@@ -32,6 +32,7 @@ class History:
     row_ids : list or None
     collected : tuple of str, or None
     labeling_source : str or None
+    clusters : list or None
     rows : sequence of int
         Which rows of the file these are.
     """
@@ -43,6 +44,7 @@ class History:
     row_ids: Any = None
     collected: tuple[str, str] | None = None
     labeling_source: str | None = None
+    clusters: list[Any] | None = None
     rows: Sequence[int] = ()
 
 
@@ -54,6 +56,7 @@ class Columns:
     label: str = "label"
     group: str | None = None
     row_id: str | None = None
+    cluster: str | None = None
 
 
 def read_history(data: Path | None, store: str | None, columns: Columns) -> History:
@@ -88,14 +91,20 @@ def from_rows(rows: Rows, columns: Columns) -> History:
     kept = [row for row in range(len(scores)) if scores[row] is not None and labels[row] is not None]
     _tell(sum(score is None for score in scores), f"rows without {columns.score!r}")
     _tell(sum(label is None for label in labels), f"rows without {columns.label!r}")
-    groups = None if columns.group is None else rows.column(columns.group)
-    ids = None if columns.row_id is None else rows.column(columns.row_id)
+
+    def named(name: str | None) -> list[Any] | None:
+        if name is None:
+            return None
+        values = rows.column(name)
+        return [values[row] for row in kept]
+
     return History(
         np.array([scores[row] for row in kept], dtype=np.float64),
         np.array([labels[row] for row in kept], dtype=bool),
-        None if groups is None else [groups[row] for row in kept],
+        named(columns.group),
         provenance_of(rows) if columns.score == "kpi" else None,
-        None if ids is None else [ids[row] for row in kept],
+        named(columns.row_id),
+        clusters=named(columns.cluster),
         rows=kept,
     )
 

@@ -26,3 +26,5 @@ Store: TypeAlias = Annotated[
 ScoreColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the scores.")]
 LabelColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the labels: true, false, 1 or 0.")]
 GroupColumn: TypeAlias = Annotated[str | None, typer.Option(help="Column of the groups.")]
+Lines: TypeAlias = Annotated[bool, typer.Option("--lines", help="Print one JSON object a row.")]
+Limit: TypeAlias = Annotated[int, typer.Option(min=0, help="Most rows of the table.")]

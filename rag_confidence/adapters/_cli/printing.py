@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import typer
 from rich import box
@@ -60,7 +61,9 @@ def printable(text: str) -> str:
 
 def show(*parts: Part) -> None:
     """Print paragraphs and tables: plain text but for a terminal that shows colours."""
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    # NO_COLOR keeps bold letters in Rich; here it means plain text.
+    terminal = False if os.environ.get("NO_COLOR") else None
+    console = Console(file=sys.stdout, force_terminal=terminal, highlight=False, markup=False, emoji=False)
     # Rich ends the process when a pipe closes; writing is therefore left to `write`.
     with console.capture() as captured:
         for part in parts:
@@ -81,7 +84,8 @@ def table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
     )
     for name in columns:
-        found.add_column(name, justify="left" if name in left else "right", overflow="fold")
+        side: Literal["left", "right"] = "left" if name in left else "right"
+        found.add_column(name, justify=side, overflow="fold", header_style="bold")
     for row in rows:
         found.add_row(*(Text(cell(value, digits)) for value in row))
     return found

@@ -59,13 +59,19 @@ def _command(arguments: list[str]) -> int:
     except UsageError as problem:
         return _refuse(f"{_words(problem)} See {PROGRAM} --help.")
     except USER_ERRORS as problem:
-        return _refuse(str(problem) or type(problem).__name__)
+        return _refuse(_told(problem))
     return 0
 
 
 def _refuse(message: str) -> int:
     note(f"error: {message}")
     return BAD_USAGE
+
+
+def _told(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.filename is not None and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}"
+    return str(problem) or type(problem).__name__
 
 
 def _words(problem: Exception) -> str:
