@@ -7,10 +7,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from rag_confidence import __version__
-from rag_confidence.adapters._cli import gate_fit, gate_use
+from rag_confidence.adapters._cli import gate_fit, gate_use, monitor
 from rag_confidence.adapters._cli.audit import audit, traps
 from rag_confidence.adapters._cli.demo import demo
 from rag_confidence.adapters._cli.printing import write
+from rag_confidence.adapters._cli.score import score
 
 
 def application() -> typer.Typer:
@@ -18,9 +19,11 @@ def application() -> typer.Typer:
     app = group("How far to trust what was retrieved, and which tool calls to let run.")
     app.callback()(top)
     app.command("demo")(demo)
+    app.command("score")(score)
     app.command("audit")(audit)
     app.command("traps")(traps)
     app.add_typer(_gate(), name="gate")
+    app.add_typer(_monitor(), name="monitor")
     return app
 
 
@@ -31,6 +34,13 @@ def _gate() -> typer.Typer:
     app.command("evaluate")(gate_use.evaluate)
     app.command("plan")(gate_fit.plan_labels)
     app.command("inspect")(gate_fit.inspect)
+    return app
+
+
+def _monitor() -> typer.Typer:
+    app = group("Watch a log that arrives in parts; the monitor is kept in a file between runs.")
+    app.command("drift")(monitor.drift)
+    app.command("risk")(monitor.risk)
     return app
 
 
