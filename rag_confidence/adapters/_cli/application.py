@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from rag_confidence import __version__
-from rag_confidence.adapters._cli import gate_fit, gate_use, monitor
+from rag_confidence.adapters._cli import gate_fit, gate_use, monitor, store
 from rag_confidence.adapters._cli.audit import audit, traps
 from rag_confidence.adapters._cli.demo import demo
 from rag_confidence.adapters._cli.printing import write
@@ -24,6 +24,7 @@ def application() -> typer.Typer:
     app.command("traps")(traps)
     app.add_typer(_gate(), name="gate")
     app.add_typer(_monitor(), name="monitor")
+    app.add_typer(_store(), name="store")
     return app
 
 
@@ -41,6 +42,17 @@ def _monitor() -> typer.Typer:
     app = group("Watch a log that arrives in parts; the monitor is kept in a file between runs.")
     app.command("drift")(monitor.drift)
     app.command("risk")(monitor.risk)
+    return app
+
+
+def _store() -> typer.Typer:
+    app = group("Copy, label, prune and check a calibration store.")
+    app.command("export")(store.export)
+    app.command("import")(store.import_lines)
+    app.command("migrate")(store.migrate)
+    app.command("label")(store.label)
+    app.command("prune")(store.prune)
+    app.command("verify")(store.verify)
     return app
 
 

@@ -42,9 +42,6 @@ def drift(
         monitor = DriftMonitor.load(state)
     else:
         known = None if reference is None else read_rows(reference)
-        options = {
-            name: value for name, value in (("false_alarm_rate", false_alarm_rate),) if value is not None
-        }
         monitor = DriftMonitor(
             () if known is None else _scores(known, score_column),
             false_alarm_rate=false_alarm_rate or "0.01",
@@ -75,9 +72,6 @@ def risk(
     elif target is None:
         raise ValueError("`--target` must be given in the first run; got none. Pass the bound to watch.")
     else:
-        options = {
-            name: value for name, value in (("false_alarm_rate", false_alarm_rate),) if value is not None
-        }
         monitor = RiskMonitor(target, false_alarm_rate=false_alarm_rate or "0.05")
     found = monitor.update_many(_bad(rows, label_column, decision_column))
     _done(monitor, found, state, as_json)

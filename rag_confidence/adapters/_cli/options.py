@@ -23,6 +23,11 @@ OptionalData: TypeAlias = Annotated[
 Store: TypeAlias = Annotated[
     str | None, typer.Option(help="Read a calibration store instead: a file or a postgresql+psycopg:// URL.")
 ]
+ExistingStore: TypeAlias = Annotated[
+    str, typer.Option("--store", help="The store: a file or a postgresql+psycopg:// URL.")
+]
+ToolName: TypeAlias = Annotated[str | None, typer.Option(help="Only calls of this tool.")]
+Group: TypeAlias = Annotated[str | None, typer.Option(help="Only calls of this group.")]
 ScoreColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the scores.")]
 LabelColumn: TypeAlias = Annotated[str, typer.Option(help="Column of the labels: true, false, 1 or 0.")]
 GroupColumn: TypeAlias = Annotated[str | None, typer.Option(help="Column of the groups.")]
