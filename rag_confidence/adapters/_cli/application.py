@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from rag_confidence import __version__
-from rag_confidence.adapters._cli import gate_fit, gate_use, monitor, store
+from rag_confidence.adapters._cli import gate_fit, gate_use, guard, guard_checks, monitor, store
 from rag_confidence.adapters._cli.audit import audit, traps
 from rag_confidence.adapters._cli.demo import demo
 from rag_confidence.adapters._cli.printing import write
@@ -23,6 +23,7 @@ def application() -> typer.Typer:
     app.command("audit")(audit)
     app.command("traps")(traps)
     app.add_typer(_gate(), name="gate")
+    app.add_typer(_guard(), name="guard")
     app.add_typer(_monitor(), name="monitor")
     app.add_typer(_store(), name="store")
     return app
@@ -35,6 +36,16 @@ def _gate() -> typer.Typer:
     app.command("evaluate")(gate_use.evaluate)
     app.command("plan")(gate_fit.plan_labels)
     app.command("inspect")(gate_fit.inspect)
+    return app
+
+
+def _guard() -> typer.Typer:
+    app = group("Thresholds for tool calls from recorded ones, and whether they keep their promise.")
+    app.command("inspect")(guard.inspect)
+    app.command("threshold")(guard.threshold)
+    app.command("coverage-check")(guard.check_coverage)
+    app.command("multi-check-threshold")(guard_checks.threshold)
+    app.command("multi-check-coverage-check")(guard_checks.check_coverage)
     return app
 
 
