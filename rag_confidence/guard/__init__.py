@@ -23,8 +23,11 @@ from rag_confidence.guard.calibration import (
 )
 from rag_confidence.guard.calibrator import Calibrator, decide
 from rag_confidence.guard.comparison import CheckComparison, compare_checks
+from rag_confidence.guard.contexts import ResponseFacts
 from rag_confidence.guard.coverage import CoverageCheck, coverage_check
 from rag_confidence.guard.groups import GroupedCalibrator, calibrate_groups
+from rag_confidence.guard.guarding import Guard, guard_of
+from rag_confidence.guard.handled import CallStatus, HandledCall, HandledCalls
 from rag_confidence.guard.logprobs import (
     judge_score,
     length_normalised_logprob,
@@ -33,6 +36,8 @@ from rag_confidence.guard.logprobs import (
     min_logprob,
     tail_mean_logprob,
 )
+from rag_confidence.guard.recording import UnrecordedCall
+from rag_confidence.guard.registry import ToolRegistry
 from rag_confidence.guard.result import Decider, GuardReason, GuardResult
 from rag_confidence.guard.schema import schema_validity_score
 from rag_confidence.guard.scorers import Scored, Scorer, ScoreUnavailable
@@ -47,17 +52,22 @@ __all__ = [
     "CalibrationStore",
     "Calibrator",
     "CallRecord",
+    "CallStatus",
     "CheckComparison",
     "CoverageCheck",
     "Decider",
     "Decision",
     "GroupedCalibrator",
     "Guarantee",
+    "Guard",
     "GuardReason",
     "GuardResult",
+    "HandledCall",
+    "HandledCalls",
     "LabelingSource",
     "MixedScorersWarning",
     "NoToolCallProducedError",
+    "ResponseFacts",
     "ScoreUnavailable",
     "Scored",
     "Scorer",
@@ -69,6 +79,8 @@ __all__ = [
     "StoreError",
     "TiedScoresWarning",
     "ToolCallContext",
+    "ToolRegistry",
+    "UnrecordedCall",
     "acalibrate",
     "calibrate",
     "calibrate_groups",
@@ -77,6 +89,7 @@ __all__ = [
     "coverage_check",
     "decide",
     "decide_multi_check",
+    "guard_of",
     "guarded",
     "judge_score",
     "length_normalised_logprob",

@@ -105,14 +105,16 @@ def named_arguments(given: Any) -> tuple[dict[str, Any], str | None]:
     if given is None or (isinstance(given, str) and not given.strip()):
         return {}, None
     try:
-        found = json.loads(given, parse_constant=_refuse_constant) if isinstance(given, str) else given
-    except (ValueError, RecursionError) as error:
+        found = (
+            json.loads(given, parse_constant=_refuse_constant) if isinstance(given, str) else deepcopy(given)
+        )
+    except (ValueError, TypeError, RecursionError) as error:
         return {}, f"the arguments are not valid JSON ({error})"
     if not isinstance(found, Mapping):
         return {}, f"the arguments must be a JSON object, not {_KINDS.get(type(found), type(found).__name__)}"
     if not all(isinstance(name, str) for name in found):
         return {}, "the arguments must have strings as names"
-    return deepcopy(dict(found)), None
+    return dict(found), None
 
 
 def call_id_of(holder: Any, name: str, shape: str) -> str:
