@@ -36,6 +36,7 @@ from rag_confidence.guard.logprobs import (
     min_logprob,
     tail_mean_logprob,
 )
+from rag_confidence.guard.openai_shapes import openai_token_logprobs
 from rag_confidence.guard.recording import UnrecordedCall
 from rag_confidence.guard.registry import ToolRegistry
 from rag_confidence.guard.result import Decider, GuardReason, GuardResult
@@ -96,6 +97,7 @@ __all__ = [
     "logprob_score",
     "mean_logprob",
     "min_logprob",
+    "openai_token_logprobs",
     "schema_validity_score",
     "tail_mean_logprob",
     "wrap",

@@ -13,6 +13,7 @@ from rag_confidence.guard.turns import (
     RequestedCall,
     Turn,
     call_id_of,
+    check_ids,
     joined,
     named_arguments,
     part,
@@ -37,7 +38,7 @@ def turn_of_message(message: Any) -> Turn:
     TypeError
         For what has no content, such as the list of its blocks.
     ValueError
-        For a call without an id.
+        For a call without an id of its own.
     """
     content = part(message, "content")
     if content is None:
@@ -47,13 +48,13 @@ def turn_of_message(message: Any) -> Turn:
         )
     blocks = parts(message, "content")
     reason = text_of(message, "stop_reason")
-    calls = tuple(
+    calls = [
         call_of_block(block, cut=reason in _CUT_SHORT and block is blocks[-1])
         for block in blocks
         if part(block, "type") == "tool_use"
-    )
+    ]
     said = [content] if isinstance(content, str) else [text_of(block, "text") for block in blocks]
-    return Turn("message", calls, reason, joined([*said, _refusal_of(message)]))
+    return Turn("message", check_ids("message", calls), reason, joined([*said, _refusal_of(message)]))
 
 
 def call_of_block(block: Any, *, cut: bool = False) -> RequestedCall:

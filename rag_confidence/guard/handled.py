@@ -1,18 +1,15 @@
-"""What became of the calls that a model asked for, and the texts that tell the model."""
+"""What became of the calls that a model asked for, with the answer to each."""
 
 from __future__ import annotations
 
-import inspect
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, overload
 
+from rag_confidence.guard.replies import not_accepted, sendable, text_of_output
 from rag_confidence.guard.result import GuardResult
 from rag_confidence.guard.turns import RequestedCall
-
-_LONGEST_ERROR = 300
 
 
 class CallStatus(StrEnum):
@@ -103,45 +100,13 @@ def answered(
     failed: bool = True,
 ) -> HandledCall:
     """A call with a text as its answer, which tells of a failure if not said otherwise."""
-    return HandledCall(call.call_id, call.name, status, call.answer(_sendable(text), failed), result, error)
+    return HandledCall(call.call_id, call.name, status, call.answer(sendable(text), failed), result, error)
 
 
 def settled(call: RequestedCall, result: GuardResult, error: Exception | None = None) -> HandledCall:
     """A call that was judged."""
     found = _executed(call, result) if result.accepted else _abstained(call, result)
     return found if error is None else replace(found, error=error)
-
-
-def text_of_output(output: Any) -> str:
-    """What a tool returned as text: strings as they are, all else as JSON.
-
-    Raises
-    ------
-    TypeError
-        For what JSON cannot hold, and for a stream, which is closed.
-    """
-    if inspect.isgenerator(output):
-        output.close()
-    if inspect.isgenerator(output) or inspect.isasyncgen(output):
-        raise _unsendable("a stream", "Collect the whole output in the tool.")
-    try:
-        text = str.__str__(output) if isinstance(output, str) else _json(output)
-        text.encode()
-    except Exception as error:
-        # Methods of a user's own class may run here, which raise what they like.
-        raise _unsendable(
-            f"{type(output).__name__} ({said(error)})", "Return text or plain values."
-        ) from error
-    return text
-
-
-def said(error: BaseException) -> str:
-    """Class and text of an exception, cut short; some cannot even say that."""
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001
-        return type(error).__name__
-    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}..."
 
 
 def _executed(call: RequestedCall, result: GuardResult) -> HandledCall:
@@ -154,8 +119,7 @@ def _executed(call: RequestedCall, result: GuardResult) -> HandledCall:
 
 
 def _abstained(call: RequestedCall, result: GuardResult) -> HandledCall:
-    happened = "ran, but its output is withheld" if result.executed else "was not run"
-    told = f"{call.name} {happened}: {result.reason}"
+    told = not_accepted(call.name, result)
     if result.output is None:
         return answered(call, CallStatus.ABSTAINED, told, result=result)
     try:
@@ -164,16 +128,3 @@ def _abstained(call: RequestedCall, result: GuardResult) -> HandledCall:
         return answered(call, CallStatus.ABSTAINED, told, result=result, error=error)
     # What the user's function gave instead of the output of the tool.
     return answered(call, CallStatus.ABSTAINED, text, result=result, failed=False)
-
-
-def _json(output: Any) -> str:
-    return json.dumps(output, ensure_ascii=False, allow_nan=False)
-
-
-def _unsendable(got: str, cure: str) -> TypeError:
-    return TypeError(f"`output` must be text, or values that JSON can hold; got {got}. {cure}")
-
-
-def _sendable(text: str) -> str:
-    """Text that can be encoded; half a character becomes a question mark."""
-    return text.encode(errors="replace").decode()

@@ -5,6 +5,7 @@ Dictionaries are read like the objects of the SDK, which is never imported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from rag_confidence.guard.turns import (
     RequestedCall,
     Turn,
     call_id_of,
+    check_ids,
     joined,
     named_arguments,
     part,
@@ -24,6 +26,29 @@ from rag_confidence.guard.turns import (
 _CUT_SHORT = ("length", "content_filter")
 _UNFINISHED = ("incomplete", "in_progress")
 _ITEMS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+
+
+def openai_token_logprobs(choice: Any) -> tuple[float, ...] | None:
+    """Log-probabilities of the tokens of one choice of a chat completion.
+
+    Parameters
+    ----------
+    choice : Choice or mapping
+        ``completion.choices[0]`` of the SDK, or the same as a dictionary.
+
+    Returns
+    -------
+    tuple of float, or None
+        Those of all tokens, of text and calls alike; None where the server gave none, or one that is no
+        finite number: without it the others are those of another response.
+
+    Examples
+    --------
+    >>> openai_token_logprobs({"logprobs": {"content": [{"token": "{", "logprob": -0.25}]}})
+    (-0.25,)
+    """
+    found = [part(token, "logprob") for token in parts(part(choice, "logprobs"), "content")]
+    return tuple(map(float, found)) if found and all(map(_is_finite, found)) else None
 
 
 def turn_of_choice(choice: Any) -> Turn:
@@ -40,21 +65,21 @@ def turn_of_choice(choice: Any) -> Turn:
     TypeError
         For what has no message, such as the whole completion.
     ValueError
-        For a call without an id.
+        For a call without an id of its own.
     """
     message = part(choice, "message")
     if message is None:
         raise TypeError(
             f"`choice` must have a `message`; got {type(choice).__name__}. "
-            "Pass completion.choices[0], and a stream once it is put together."
+            "Pass completion.choices[0], and of a stream the choice that is put together at its end."
         )
     reason = text_of(choice, "finish_reason")
     return Turn(
         "choice",
-        _calls_of_message(message, cut=reason in _CUT_SHORT),
+        check_ids("choice", _calls_of_message(message, cut=reason in _CUT_SHORT)),
         reason,
-        joined([text_of(message, "content"), text_of(message, "refusal")]),
-        _logprobs_of(choice),
+        joined([_said(message), text_of(message, "refusal")]),
+        openai_token_logprobs(choice),
     )
 
 
@@ -72,7 +97,7 @@ def turn_of_response(response: Any) -> Turn:
     TypeError
         For what has no output.
     ValueError
-        For a call without an id.
+        For a call without an id of its own.
     """
     if part(response, "output") is None:
         raise TypeError(
@@ -81,10 +106,15 @@ def turn_of_response(response: Any) -> Turn:
         )
     items = parts(response, "output")
     cut = part(response, "status") == "incomplete"
-    calls = tuple(
+    calls = [
         call_of_item(item, cut=cut and item is items[-1]) for item in items if part(item, "type") in _ITEMS
+    ]
+    return Turn(
+        "response",
+        check_ids("response", calls),
+        _status_of(response),
+        joined([_said(item) for item in items if part(item, "type") == "message"]),
     )
-    return Turn("response", calls, _status_of(response), joined([_said(item) for item in items]))
 
 
 def call_of_openai(tool_call: Any) -> RequestedCall:
@@ -149,11 +179,6 @@ def _of_custom(call_id: str, custom: Any, answer: Answer, *, cut: bool) -> Reque
     return RequestedCall(call_id, name, answer, args=(given,), problem=problem, family=family)
 
 
-def _logprobs_of(choice: Any) -> tuple[float, ...] | None:
-    found = [part(token, "logprob") for token in parts(part(choice, "logprobs"), "content")]
-    return tuple(found) if found and None not in found else None
-
-
 def _status_of(response: Any) -> str | None:
     """The status of a response, with what is missing of it or went wrong."""
     status = text_of(response, "status")
@@ -162,11 +187,14 @@ def _status_of(response: Any) -> str | None:
     return f"{status}: {details}" if status and details else status
 
 
-def _said(item: Any) -> str | None:
-    """Text and refusals of an item that is a message."""
-    if part(item, "type") != "message":
-        return None
-    return joined([text_of(entry, "text") or text_of(entry, "refusal") for entry in parts(item, "content")])
+def _said(message: Any) -> str | None:
+    """Text and refusals of a message, whose content is one text or a list of pieces."""
+    pieces = [text_of(piece, "text") or text_of(piece, "refusal") for piece in parts(message, "content")]
+    return text_of(message, "content") or joined(pieces)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _tool_message(call_id: str) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,12 @@ from rag_confidence._options import check_flag
 from rag_confidence.errors import NoToolCallProducedError
 from rag_confidence.guard.anthropic_shapes import call_of_block, turn_of_message
 from rag_confidence.guard.contexts import ResponseFacts
-from rag_confidence.guard.guarding import Guard, guard_of
+from rag_confidence.guard.guarding import Guard
 from rag_confidence.guard.handled import CallStatus, HandledCall, HandledCalls, answered
 from rag_confidence.guard.openai_shapes import call_of_openai, turn_of_choice, turn_of_response
+from rag_confidence.guard.registering import Tools, guards_of
 from rag_confidence.guard.running import arun, run
 from rag_confidence.guard.turns import RequestedCall, Turn
-
-Wrapped = Callable[..., Any]
-Tools = Mapping[str, Wrapped] | Iterable[Wrapped]
-
-_CURE = "Pass a list of tools from wrap(), or a dictionary of them by name."
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class ToolRegistry:
     """
 
     def __init__(self, tools: Tools) -> None:
-        self._guards = _guards_of(tools)
+        self._guards = guards_of(tools)
         self.names = tuple(sorted(self._guards))
 
     def handle_openai_choice(
@@ -110,8 +106,8 @@ class ToolRegistry:
         NoToolCallProducedError
             With `required`, where there is no call; it holds the finish reason and what the model said.
         TypeError, ValueError
-            For what is no choice, and a call without an id; before anything runs. Also where a tool of the
-            registry must be awaited.
+            For what is no choice, and calls without ids of their own; before anything runs. Also where a tool
+            of the registry must be awaited.
         """
         return self._handled(turn_of_choice(choice), _beside(metadata, required))
 
@@ -231,34 +227,6 @@ class ToolRegistry:
                 f"`tools` must not be awaited here; got {', '.join(awaited)}. "
                 "Await the method of the same name that begins with ahandle_."
             )
-
-
-def _guards_of(tools: Any) -> dict[str, Guard]:
-    if isinstance(tools, str | bytes) or not isinstance(tools, Iterable):
-        raise TypeError(f"`tools` must be wrapped tools; got {type(tools).__name__}. {_CURE}")
-    if isinstance(tools, Mapping):
-        named = [(name, guard_of(tool)) for name, tool in tools.items()]
-    else:
-        named = [(guard.tool_name, guard) for guard in map(guard_of, tools)]
-    if not named:
-        raise ValueError(f"`tools` must hold at least one tool; got none. {_CURE}")
-    guards: dict[str, Guard] = {}
-    for name, guard in named:
-        _check_tool(name, guard)
-        if name in guards:
-            raise ValueError(f"`tools` must have names of their own; got {name!r} twice. {_CURE}")
-        guards[name] = guard
-    return guards
-
-
-def _check_tool(name: Any, guard: Guard) -> None:
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"`tools` must have strings as names that are not empty; got {name!r}. {_CURE}")
-    if guard.kind.stream:
-        raise TypeError(
-            f"`tools` must return their whole output; got {name}, which gives a stream. "
-            "Wrap a function that collects it."
-        )
 
 
 def _beside(metadata: Any, required: Any = False, *, logprobs: Iterable[float] | None = None) -> _Beside:

@@ -11,8 +11,9 @@ from typing import Any
 from rag_confidence.errors import AbstainedError
 from rag_confidence.guard.contexts import ResponseFacts
 from rag_confidence.guard.guarding import Guard
-from rag_confidence.guard.handled import CallStatus, HandledCall, answered, said, settled
+from rag_confidence.guard.handled import CallStatus, HandledCall, answered, settled
 from rag_confidence.guard.recording import UnrecordedCall
+from rag_confidence.guard.replies import guard_failed, said
 from rag_confidence.guard.result import GuardResult
 from rag_confidence.guard.tools import Tool
 from rag_confidence.guard.turns import RequestedCall
@@ -111,8 +112,7 @@ def _raised(call: RequestedCall, watched: Watched, error: Exception) -> HandledC
         return answered(call, CallStatus.TOOL_ERROR, told, error=watched.error)
     judged = error.result if isinstance(error, AbstainedError | UnrecordedCall) else None
     if not isinstance(judged, GuardResult):
-        happened = "ran, but its output is withheld" if watched.started else "was not run"
-        told = f"{call.name} {happened}: its guard failed with {type(error).__name__}."
+        told = guard_failed(call.name, error, started=watched.started)
         return answered(call, CallStatus.GUARD_ERROR, told, error=error)
     return settled(call, judged, error if isinstance(error, UnrecordedCall) else None)
 

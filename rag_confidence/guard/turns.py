@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 Answer = Callable[[str, bool], dict[str, Any]]
 """From a text, and whether it tells of a failure, to the message that answers a call."""
@@ -105,9 +106,7 @@ def named_arguments(given: Any) -> tuple[dict[str, Any], str | None]:
     if given is None or (isinstance(given, str) and not given.strip()):
         return {}, None
     try:
-        found = (
-            json.loads(given, parse_constant=_refuse_constant) if isinstance(given, str) else deepcopy(given)
-        )
+        found = _loaded(given) if isinstance(given, str) else deepcopy(given)
     except (ValueError, TypeError, RecursionError) as error:
         return {}, f"the arguments are not valid JSON ({error})"
     if not isinstance(found, Mapping):
@@ -128,8 +127,35 @@ def call_id_of(holder: Any, name: str, shape: str) -> str:
     )
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def check_ids(shape: str, calls: Sequence[RequestedCall]) -> tuple[RequestedCall, ...]:
+    """The calls, where no two share an id: of such calls no answer would clearly be that of one."""
+    ids = [call.call_id for call in calls if call.call_id]
+    twice = next((name for at, name in enumerate(ids) if name in ids[:at]), None)
+    if twice is None:
+        return tuple(calls)
+    raise ValueError(
+        f"`{shape}` must have calls with ids of their own; got {twice!r} more than once. "
+        "Nothing was run. Look at what the server sends."
+    )
+
+
+def _loaded(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        # Which of the values is meant would be a guess.
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no number of JSON, or too large")
+    return value
 
 
 _KINDS = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"} | {
