@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -494,6 +498,211 @@ class TestNegativeControls:
         assert np.mean(coverages(pool.tolist(), 0.1, 1000, shift=0.02)) < low
 
 
+def completion(*calls: tuple[str, str, str], logprob: float | None = -0.05, said: str | None = None) -> Any:
+    """A chat completion as a server writes it, with one choice that makes these calls."""
+    entries = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for call_id, name, arguments in calls
+    ]
+    tokens = [{"token": "x", "logprob": logprob, "bytes": None, "top_logprobs": []}] * 20
+    choice = {
+        "index": 0,
+        "finish_reason": "tool_calls" if calls else "stop",
+        "message": {"role": "assistant", "content": said, "refusal": None, "tool_calls": entries or None},
+        "logprobs": None if logprob is None else {"content": tokens, "refusal": None},
+    }
+    return {"id": "c", "object": "chat.completion", "created": 0, "model": "stub", "choices": [choice]}
+
+
+def message(*calls: tuple[str, str, dict[str, Any]], said: str | None = None) -> Any:
+    """A message of Anthropic's API that makes these calls."""
+    text = [{"type": "text", "text": said, "citations": None}] if said else []
+    blocks = [
+        {"type": "tool_use", "id": call_id, "name": name, "input": given} for call_id, name, given in calls
+    ]
+    return {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "stub",
+        "content": text + blocks,
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+
+def weather_registry() -> Any:
+    """A tool that is guarded by how sure the model was, or by the length of its argument."""
+    rng = np.random.default_rng(50)
+
+    def weather(city: str) -> str:
+        if city == "Atlantis":
+            raise LookupError("no such city")
+        return f"rain in {city}"
+
+    def unsure(context: ToolCallContext) -> float:
+        if context.token_logprobs is None:
+            return len(context.args["city"]) / 100
+        return -mean_logprob(context.token_logprobs)
+
+    past = [
+        (ToolCallContext("weather", {"city": "Paris"}, token_logprobs=[-doubt]), True)
+        for doubt in rng.uniform(0.0, 0.4, size=200).tolist()
+    ]
+    return guard.ToolRegistry({"weather": wrap(weather, calibrate(unsure, past, 0.05))})
+
+
+class TestRealWorldValidation:
+    """Responses as servers send them: signals beside the calls, several calls, or none where one is due."""
+
+    def test_log_probabilities_of_the_response_reach_the_scorers(self) -> None:
+        """The same call is accepted from a sure model and abstained on from an unsure one."""
+        registry, asked = weather_registry(), ("1", "weather", '{"city": "Paris"}')
+        sure, unsure = (
+            registry.handle_openai_choice(completion(asked, logprob=logprob)["choices"][0])[0]
+            for logprob in (-0.05, -2.0)
+        )
+        assert (sure.result.decision, unsure.result.decision) == ("accept", "abstain")
+        assert unsure.result.guarantee.holds
+        assert sure.message == {"role": "tool", "tool_call_id": "1", "content": "rain in Paris"}
+
+    def test_the_aggregate_of_log_probabilities_is_a_choice(self) -> None:
+        """A single unsure token moves the minimum and hardly the mean; there is no default between them."""
+        context = ToolCallContext("t", token_logprobs=[-0.01] * 99 + [-5.0])
+        assert logprob_score(mean_logprob).score(context).value < 0.1
+        assert logprob_score(guard.min_logprob).score(context).value == 5.0
+        with pytest.raises(TypeError):
+            logprob_score()  # type: ignore[call-arg]
+
+    def test_other_signals_of_the_response_reach_the_scorers(self) -> None:
+        """metadata is for what belongs to a response, and is added to what the context builder made."""
+        past = [(ToolCallContext("t", metadata={"a": n, "b": n}), True) for n in range(50)]
+        calibrator = calibrate(lambda context: context.metadata["a"] + context.metadata["b"], past, 0.1)
+        tool = wrap(
+            lambda: "ran",
+            calibrator,
+            tool_name="t",
+            context_builder=lambda: ToolCallContext("t", metadata={"a": 1}),
+        )
+        choice = completion(("1", "t", "{}"))["choices"][0]
+        (handled,) = guard.ToolRegistry({"t": tool}).handle_openai_choice(choice, metadata={"b": 2})
+        assert (handled.result.statistic, handled.result.output) == (3.0, "ran")
+
+    def test_several_calls_of_one_response_each_get_an_answer(self) -> None:
+        """An exception, an unknown tool and broken JSON are answers of their own and lose no other result."""
+        choice = completion(
+            ("1", "weather", '{"city": "Paris"}'),
+            ("2", "weather", '{"city": "Atlantis"}'),
+            ("3", "dance", "{}"),
+            ("4", "weather", '{"city": '),
+            ("5", "weather", '{"city": "Rome"}'),
+        )["choices"][0]
+        handled = weather_registry().handle_openai_choice(choice)
+        assert [one.call_id for one in handled] == ["1", "2", "3", "4", "5"]
+        assert [one.status for one in handled] == [
+            "executed",
+            "tool_error",
+            "unknown_tool",
+            "malformed_arguments",
+            "executed",
+        ]
+        assert [one["tool_call_id"] for one in handled.messages] == ["1", "2", "3", "4", "5"]
+        assert isinstance(handled[1].error, LookupError)
+
+    def test_anthropic_messages_are_answered_by_tool_results(self) -> None:
+        """One tool_result a tool_use block, marked as an error where the call was not executed."""
+        handled = weather_registry().handle_anthropic_message(
+            message(("1", "weather", {"city": "Paris"}), ("2", "weather", {"city": "x" * 90}))
+        )
+        accepted, abstained = handled.messages
+        assert accepted["type"] == "tool_result"
+        assert (accepted["tool_use_id"], accepted["content"]) == ("1", "rain in Paris")
+        assert not accepted["is_error"]
+        assert abstained["is_error"]
+
+    def test_a_required_call_that_openai_servers_do_not_produce_raises(self) -> None:
+        """required=True raises an error with the finish reason and what the model said instead."""
+        registry, silent = weather_registry(), completion(said="It rains.")["choices"][0]
+        assert [*registry.handle_openai_choice(silent)] == []
+        with pytest.raises(guard.NoToolCallProducedError) as caught:
+            registry.handle_openai_choice(silent, required=True)
+        assert (caught.value.finish_reason, caught.value.content) == ("stop", "It rains.")
+
+    def test_a_required_call_that_anthropic_does_not_produce_raises(self) -> None:
+        """The same for messages; it is no abstention, for there was nothing to judge."""
+        with pytest.raises(guard.NoToolCallProducedError) as caught:
+            weather_registry().handle_anthropic_message(message(said="It rains."), required=True)
+        assert (caught.value.finish_reason, caught.value.content) == ("end_turn", "It rains.")
+        assert not isinstance(caught.value, AbstainedError)
+
+    @pytest.mark.needs_extra("test")
+    def test_the_objects_of_the_sdks_are_read_like_dictionaries(self) -> None:
+        """Responses that the models of the SDKs parsed give the same answers."""
+        from anthropic.types import Message
+        from openai.types.chat import ChatCompletion
+
+        registry = weather_registry()
+        chat = completion(("1", "weather", '{"city": "Paris"}'))
+        parsed = ChatCompletion.model_validate(chat).choices[0]
+        assert (
+            registry.handle_openai_choice(parsed).messages
+            == registry.handle_openai_choice(chat["choices"][0]).messages
+        )
+        said = message(("1", "weather", {"city": "Paris"}))
+        assert (
+            registry.handle_anthropic_message(Message.model_validate(said)).messages
+            == registry.handle_anthropic_message(said).messages
+        )
+
+    @pytest.mark.needs_extra("test")
+    def test_end_to_end_over_http(self) -> None:
+        """A client of the SDK asks a server on this machine, and each answer carries its guarantee."""
+        from openai import OpenAI
+
+        registry = weather_registry()
+        decisions = []
+        replies = [completion(("1", "weather", '{"city": "Oslo"}'), logprob=p) for p in (-0.05, -3.0)]
+        with serving(replies) as address, OpenAI(base_url=address, api_key="none", max_retries=0) as client:
+            for _ in replies:
+                answer = client.chat.completions.create(
+                    model="stub", messages=[{"role": "user", "content": "Weather?"}], logprobs=True
+                )
+                (handled,) = registry.handle_openai_choice(answer.choices[0], required=True)
+                assert "exchangeable" in handled.result.guarantee.sentence
+                decisions.append(handled.result.decision)
+        assert decisions == ["accept", "abstain"]
+
+
+@contextmanager
+def serving(replies: Sequence[Any]) -> Iterator[str]:
+    """The address of a server on loopback that gives these replies, one a request."""
+    waiting = [json.dumps(reply).encode() for reply in replies]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            body = waiting.pop(0)
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: Any) -> None:
+            """Nothing on standard error."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 class TestMultiCheck:
     """Several checks on one call: one threshold on their maximum, and the checks that failed by name."""
 
@@ -591,6 +800,112 @@ class TestMultiCheck:
         assert [joint.keeps_target, bonferroni.keeps_target, naive.keeps_target] == [True, True, False]
         assert joint.bad_stopped.value > bonferroni.bad_stopped.value
         assert "bonferroni" in report.table()
+
+
+@pytest.mark.needs_extra("cli")
+class TestCommandLine:
+    """The five commands of the document, with their options, as `rag-confidence guard ...`."""
+
+    @staticmethod
+    def _run(*arguments: object) -> int:
+        from rag_confidence.adapters.cli import main
+
+        return main(["guard", *map(str, arguments)])
+
+    @staticmethod
+    def _store(folder: Path, n: int = 1500) -> Path:
+        path = folder / "calibration.db"
+        rng = np.random.default_rng(60)
+        scorer = Scorer("length", number_score, version="1")
+        records = [
+            CallRecord(
+                call(score),
+                outcome=True,
+                scores={"length": score},
+                fingerprints={"length": scorer.fingerprint},
+                labeling_source="human",
+            )
+            for score in rng.uniform(size=n).tolist()
+        ]
+        with CalibrationStore(path) as store:
+            store.add_many(records)
+        return path
+
+    @staticmethod
+    def _data(folder: Path, name: str, shift: float, n: int = 1500) -> Path:
+        rows = np.random.default_rng(61).normal(shift, size=(n, 2)).tolist()
+        records = [{"scores": {"schema": a, "logprob": b}, "outcome": True} for a, b in rows]
+        path = folder / name
+        path.write_text(json.dumps(records), encoding="utf-8")
+        return path
+
+    def test_inspect_describes_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """inspect --store says how many calls of which tool, and what is amiss."""
+        assert self._run("inspect", "--store", self._store(tmp_path)) == 0
+        out = capsys.readouterr().out
+        assert "1500" in out
+        assert "search" in out
+
+    def test_inspect_leaves_other_files_alone(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A file of something else is refused in a sentence and not changed, and none is made."""
+        other = tmp_path / "other.db"
+        with closing(sqlite3.connect(other)) as connection, connection:
+            connection.execute("CREATE TABLE mine (a)")
+        before = other.read_bytes()
+        assert self._run("inspect", "--store", other) != 0
+        assert self._run("inspect", "--store", tmp_path / "none.db") != 0
+        assert other.read_bytes() == before
+        assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
+        assert "Traceback" not in capsys.readouterr().err
+
+    def test_threshold_is_that_of_calibrate(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """threshold --alpha --store prints the threshold that calibrate finds on the same calls."""
+        path = self._store(tmp_path)
+        assert self._run("threshold", "--alpha", "0.05", "--store", path, "--json") == 0
+        with CalibrationStore(path) as store:
+            scorer = Scorer("length", number_score, version="1")
+            expected = calibrate(scorer, store.query(), 0.05).threshold
+        assert str(expected) in capsys.readouterr().out
+
+    def test_coverage_check_of_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """coverage-check --alpha --calibration-size --store prints the mean coverage and its band."""
+        path = self._store(tmp_path)
+        options = ("--alpha", "0.05", "--calibration-size", "1000", "--store", path)
+        assert self._run("coverage-check", *options) == 0
+        assert "0.95" in capsys.readouterr().out
+
+    def test_multi_check_threshold(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """multi-check-threshold --data --alpha prints the joint threshold and names the checks."""
+        data = self._data(tmp_path, "calibration.json", 0.0)
+        assert self._run("multi-check-threshold", "--data", data, "--alpha", "0.1", "--json") == 0
+        rows = [[*entry["scores"].values()] for entry in json.loads(data.read_text(encoding="utf-8"))]
+        joint = np.sort(np.max(rows, axis=1))[exact_rank(len(rows), Fraction("0.1")) - 1]
+        out = capsys.readouterr().out
+        assert str(float(joint)) in out
+        assert "schema" in out
+        assert "logprob" in out
+
+    def test_multi_check_coverage_check(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without --compare it checks the joint threshold alone."""
+        data = self._data(tmp_path, "calibration.json", 0.0)
+        options = ("--data", data, "--alpha", "0.1", "--calibration-size", "1000")
+        assert self._run("multi-check-coverage-check", *options) == 0
+        out = capsys.readouterr().out
+        assert "0.9" in out
+        assert "bonferroni" not in out.lower()
+
+    def test_multi_check_comparison(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """With --compare and --bad-data it sets joint beside naive and Bonferroni, and counts bad calls."""
+        data, bad_data = (self._data(tmp_path, *file) for file in (("good.json", 0.0), ("bad.json", 2.0)))
+        options = ("--data", data, "--alpha", "0.1", "--calibration-size", "1000", "--compare")
+        assert self._run("multi-check-coverage-check", *options) == 0
+        capsys.readouterr()
+        self._run("multi-check-coverage-check", *options, "--bad-data", bad_data)
+        out = capsys.readouterr().out.lower()
+        for word in ("joint", "naive", "bonferroni", "bad"):
+            assert word in out
 
 
 class TestRoadmap:
