@@ -87,7 +87,8 @@ def test_logprobs_are_those_of_all_tokens() -> None:
     for odd in (None, math.nan, -math.inf, "-1", True):
         found = {"logprobs": {"content": [*tokens, {"token": "c", "logprob": odd}]}}
         assert openai_token_logprobs(found) is None
-    for missing in (None, {"logprobs": None}, {"logprobs": {}}, {"logprobs": {"content": []}}):
+    missings: list[Any] = [None, {"logprobs": None}, {"logprobs": {}}, {"logprobs": {"content": []}}]
+    for missing in missings:
         assert openai_token_logprobs(missing) is None
 
 
