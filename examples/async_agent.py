@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_confidence.guard import ToolCallContext, ToolRegistry, acalibrate, judge_score, wrap
 
-ARRIVED: list[str] = []
+STEPS: list[str] = []
 
 
 async def judge(call: ToolCallContext) -> float:
@@ -24,10 +24,11 @@ async def judge(call: ToolCallContext) -> float:
 
 
 async def weather(city: str) -> dict[str, Any]:
-    """The tool. Each call waits until all have come this far: they do run side by side."""
-    ARRIVED.append(city)
-    while len(ARRIVED) < 2:
+    """The tool. It notes when it starts and ends, with some waiting between."""
+    STEPS.append(f"{city} asked")
+    for _ in range(10):
         await asyncio.sleep(0)
+    STEPS.append(f"{city} answered")
     return {"city": city, "celsius": 11}
 
 
@@ -60,10 +61,12 @@ async def main() -> None:
         doubt = call.result.scores["judge"] if call.result else 1.0
         print(f"{call.call_id}  {call.status:10}  judge {1 - doubt:.2f}  {call.message['content']}")
 
+    print(f"\nThe tool, side by side: {', '.join(STEPS)}.")
+
     # The results of one message go back together.
     conversation = [message, {"role": "user", "content": handled.messages}]
     failed = sum(block["is_error"] for block in conversation[-1]["content"])
-    print(f"\n{len(handled)} answers in the order of the calls, {failed} marked as an error.")
+    print(f"{len(handled)} answers in the order of the calls, {failed} marked as an error.")
 
 
 if __name__ == "__main__":

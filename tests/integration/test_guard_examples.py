@@ -63,9 +63,10 @@ def test_the_raw_loop_answers_each_call_whatever_becomes_of_it() -> None:
 
 
 def test_the_async_agent_runs_its_calls_side_by_side() -> None:
-    """Either tool waits for the other, and the answers keep the order of the calls."""
+    """The second starts before the first has ended, and the answers keep the order of the calls."""
     printed = run("async_agent.py")
     assert answers(printed) == [("toolu_0", "executed"), ("toolu_1", "abstained"), ("toolu_2", "executed")]
+    assert "side by side: Oslo asked, Lima asked, Oslo answered, Lima answered." in printed
     assert "3 answers in the order of the calls, 1 marked as an error." in printed
 
 
