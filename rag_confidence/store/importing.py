@@ -6,17 +6,20 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rag_confidence._calls import CallRecord
 from rag_confidence.store.log_lines import Keys, record_of_line
 from rag_confidence.store.rows import call_row, label_row
 from rag_confidence.store.schema import CALLS, LABELS, META
+from rag_confidence.store.sqlite_handles import HANDLES
 from rag_confidence.store.unit_of_work import CallRow, LabelRow, UnitOfWork
 
 OnError: TypeAlias = Literal["raise", "skip"]
 
 _ROWS_A_FLUSH = 1000
+# What reading a value of an unexpected type or size can raise.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _IS_NUMBER = re.compile(r"[0-9]{1,18}")
 _STORE = f"SELECT value FROM {META} WHERE name = 'store'"
 _KNOWN = f"""SELECT c.id, EXISTS (SELECT 1 FROM {LABELS} l WHERE l.call_id = c.id)
@@ -63,7 +66,7 @@ class Import:
     """One file on its way into a transaction."""
 
     def __init__(self, path: str | os.PathLike[str], keys: Keys, on_error: OnError) -> None:
-        self._path, self._keys, self._on_error = path, keys, on_error
+        self._path, self._keys, self._on_error = _check_path(path), keys, on_error
         self._ids: list[int] = []
         self._skipped: list[tuple[int, str]] = []
         self._n_known = self._n_labelled = 0
@@ -104,7 +107,7 @@ class Import:
     def _read(self, number: int, raw: bytes) -> _Line | None:
         try:
             return _line(*record_of_line(raw.decode("utf-8"), self._keys))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        except _UNREADABLE as error:
             if self._on_error == "skip":
                 self._skipped.append((number, str(error)))
                 return None
@@ -112,6 +115,17 @@ class Import:
                 f"`path` must hold a log in JSONL; got line {number}: {str(error).rstrip('.')}. "
                 'Nothing was imported. Mend the line, or pass on_error="skip".'
             ) from error
+
+
+def _check_path(path: Any) -> str | os.PathLike[str]:
+    """Refuse what is no path, such as the number of an open file, and a store that is open here."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be a path; got {path!r:.80}. Name a file, such as log.jsonl.")
+    if HANDLES.is_open(path):
+        raise ValueError(
+            f"`path` must be a log in JSONL; got {os.fspath(path)!r}, a store that is open. Export it first."
+        )
+    return path
 
 
 def _line(uid: str | None, record: CallRecord) -> _Line:

@@ -14,6 +14,7 @@ from rag_confidence.errors import StoreError
 from rag_confidence.store.backend import NONE, Row, Synchronous, Transaction, Values
 from rag_confidence.store.schema import missing
 from rag_confidence.store.sqlite_errors import explained
+from rag_confidence.store.sqlite_handles import HANDLES
 from rag_confidence.store.sqlite_header import APPLICATION_ID, look
 
 _MOST_IDLE = 8
@@ -59,6 +60,7 @@ class SqliteBackend:
         self.name = os.path.abspath(os.fsdecode(path))
         self._synchronous, self._wait = synchronous, wait
         self._uses_log = False
+        self._file: tuple[int, int] | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -77,12 +79,13 @@ class SqliteBackend:
             if not create:
                 raise missing(backend.name)
             backend._make_file()
+        backend._file = HANDLES.enter(backend.name)
         return backend
 
     def _make_file(self) -> None:
         try:
             os.makedirs(os.path.dirname(self.name), exist_ok=True)
-            os.close(os.open(self.name, os.O_RDWR | os.O_CREAT, 0o644))
+            HANDLES.make(self.name)
         except OSError as error:
             raise StoreError(
                 f"`path` must be a place where a file can be made; got {self.name!r} ({error.strerror}). "
@@ -212,9 +215,12 @@ class SqliteBackend:
         with self._lock:
             self._closed = True
             connections, self._open, self._idle = [*self._open], set(), []
+            file, self._file = self._file, None
         for connection in connections:
             with suppress(sqlite3.Error):
                 connection.close()
+        if file is not None:
+            HANDLES.leave(file)
 
 
 def closed(name: str) -> StoreError:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from rag_confidence.errors import StoreError
 from rag_confidence.store.schema import VERSION, newer
+from rag_confidence.store.sqlite_handles import HANDLES, MAGIC
 
 APPLICATION_ID = 0x52434353
-_MAGIC = b"SQLite format 3\x00"
 _LENGTH = 100
 # Another process may be writing its very first pages.
 _LOOKS, _PAUSE = 5, 0.05
@@ -59,9 +59,7 @@ def _first_bytes(path: str) -> tuple[bytes, int]:
             raise StoreError(
                 f"`path` must be a file; got {path!r}, which is {what}. Name a file, such as calls.db."
             )
-        with open(path, "rb") as file:
-            raw = file.read(_LENGTH)
-        return raw, os.stat(path).st_size
+        return HANDLES.start_of(path, _LENGTH), os.stat(path).st_size
     except FileNotFoundError:
         return b"", 0
     except OSError as error:
@@ -71,7 +69,7 @@ def _first_bytes(path: str) -> tuple[bytes, int]:
 
 
 def _read(path: str, raw: bytes) -> Header:
-    if raw[: len(_MAGIC)] != _MAGIC or len(raw) < _LENGTH:
+    if not raw.startswith(MAGIC) or len(raw) < _LENGTH:
         raise StoreError(
             f"`path` must be a calibration store; got {path!r}, which is no whole SQLite file. "
             "It was not touched. Check the path."
