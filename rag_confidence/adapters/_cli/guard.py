@@ -178,7 +178,5 @@ def coverage_page(found: CoverageCheck) -> list[Part]:
             ]
         ),
         "",
-        f"Coverage is outside what it must be: {found.fault}."
-        if found.flagged
-        else "Coverage is as it must be.",
+        f"Not as it must be: {found.fault}." if found.flagged else "Coverage is as it must be.",
     ]
