@@ -102,7 +102,7 @@ def _parquet_schema(arrow: Any, checks: tuple[str, ...]) -> Any:
     columns = {"id": arrow.int64(), "uid": text, "tool_name": text, "context": text}
     columns |= {"outcome": arrow.bool_(), "labeling_source": text, "group": text, "decision": text}
     columns |= {"calibrator": text, "recorded_at": time, "labeled_at": time, "fingerprints": text}
-    columns |= {f"scores.{check}": arrow.float64() for check in checks}
+    columns |= {_column(check): arrow.float64() for check in checks}
     return arrow.schema(list(columns.items()))
 
 
@@ -110,7 +110,12 @@ def _parquet_row(uid: str, record: CallRecord, checks: tuple[str, ...]) -> dict[
     row = plain(record) | {"uid": uid, "recorded_at": record.recorded_at, "labeled_at": record.labeled_at}
     for name in ("context", "fingerprints", "group"):
         row[name] = None if row[name] is None else json.dumps(row[name])
-    return row | {f"scores.{check}": record.scores.get(check) for check in checks}
+    return row | {_column(check): record.scores.get(check) for check in checks}
+
+
+def _column(check: str) -> str:
+    """The name of a check as that of a column, for which it must be Unicode."""
+    return f"scores.{check}".encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _batches(entries: Iterable[tuple[str, CallRecord]]) -> Iterator[list[tuple[str, CallRecord]]]:

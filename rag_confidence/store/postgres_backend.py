@@ -79,12 +79,27 @@ class PostgresBackend:
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """The only writer: committed at the end, rolled back if the body raises."""
-        with self._connected(writing=True) as connection, connection.begin():
-            transaction = _Transaction(connection)
-            transaction.rows(_SETTINGS, self._settings)
-            if transaction.rows(_ONE_WRITER)[0][0] is None:
-                raise self._without_schema()
-            yield transaction
+        with self._connected(writing=True) as connection:
+            begun = connection.begin()
+            with begun:
+                transaction = _Transaction(connection)
+                transaction.rows(_SETTINGS, self._settings)
+                if transaction.rows(_ONE_WRITER)[0][0] is None:
+                    raise self._without_schema()
+                yield transaction
+                self._commit(begun)
+
+    def _commit(self, begun: Any) -> None:
+        try:
+            begun.commit()
+        except self._errors.DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            raise StoreError(
+                f"`path` must lead to a PostgreSQL database that stays connected; got a connection to "
+                f"{self.name!r} that was lost during a commit. Whether this write was kept is not known: "
+                "look before you write it again."
+            ) from error
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

@@ -39,8 +39,14 @@ def check_limits(
                 f"`older_than` must be a timedelta of at least 0; got {older_than!r}. "
                 "Pass timedelta(days=365), for example."
             )
-        before = (check_moment("now", now) or datetime.now(UTC)) - older_than
+        before = _earlier(check_moment("now", now) or datetime.now(UTC), older_than)
     return _OLD, {"before": microseconds(check_moment("before", before))}
+
+
+def _earlier(now: datetime, age: timedelta) -> datetime:
+    """The time so long before now; no time lies before the year 1."""
+    first = datetime.min.replace(tzinfo=UTC)
+    return now - age if age < now - first else first
 
 
 def forget(transaction: Transaction, chosen: str, values: dict[str, int | None]) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from rag_confidence._artefact import decode_float, encode_float
 from rag_confidence._calls import CallRecord, ToolCallContext
 from rag_confidence.errors import StoreError
@@ -16,6 +18,7 @@ from rag_confidence.store.unit_of_work import CallRow, LabelRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_NUMBERS = (int, float, np.integer, np.floating)
 _CURE = "Keep it out of the context with a `context_builder`, or convert it first."
 # In ASCII: databases refuse lone surrogates and NUL, which JSON can write as escapes.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=False).encode
@@ -108,9 +111,11 @@ def context_text(context: ToolCallContext) -> str:
     """JSON text of a context without its tool name; what JSON would lose or change is refused."""
     plain = context.to_dict()
     del plain["tool_name"]
-    logprobs = plain["token_logprobs"]
+    logprobs, judged = plain["token_logprobs"], plain["judge_score"]
     if logprobs is not None:
         plain["token_logprobs"] = [_logprob(at, value) for at, value in enumerate(logprobs)]
+    if isinstance(judged, np.generic) and _is_number(judged):
+        plain["judge_score"] = judged.item()
     try:
         for name, value in plain.items():
             _check(name, value)
@@ -128,11 +133,25 @@ def _context_of(tool_name: str, plain: dict[str, Any]) -> ToolCallContext:
 
 
 def _logprob(at: int, value: Any) -> float | str:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+    number = _as_float(value) if _is_number(value) else math.nan
+    if math.isnan(number):
         raise ValueError(
-            f"`token_logprobs[{at}]` must be a number; got {value!r}. Leave out tokens without one."
+            f"`token_logprobs[{at}]` must be a number; got {value!r:.80}. Leave out tokens without one."
         )
-    return encode_float(value)
+    return encode_float(number)
+
+
+def _is_number(value: Any) -> bool:
+    # A length of time is an integer to NumPy.
+    return isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.timedelta64))
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; nan for an integer that no float can hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def _check(name: str, value: Any) -> None:

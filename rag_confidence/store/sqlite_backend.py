@@ -111,17 +111,21 @@ class SqliteBackend:
             connection.execute("ROLLBACK")
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
-        """Switch a file to WAL, after the commit that made it ours: until then its header says nothing."""
+        """Switch a file to WAL, after the commit that made it ours: until then its header says nothing.
+
+        Where that cannot be done the next write tries again: this one is committed, so nothing is raised.
+        """
         deadline = time.monotonic() + self._wait
-        while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        while not self._uses_log:
             try:
+                # Where there is no WAL, SQLite says so without an error, and keeps its older kind of journal.
                 connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                self._uses_log = True
             except sqlite3.OperationalError:
                 # Another process is switching, for which SQLite does not wait.
                 if time.monotonic() > deadline:
-                    raise
+                    return
                 time.sleep(_RETRY)
-        self._uses_log = True
 
     @contextmanager
     def _lent(self, *, writing: bool) -> Iterator[sqlite3.Connection]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +89,7 @@ def history_of(
     strict: bool,
 ) -> StoredHistory:
     """The columns of one check; see `CalibrationStore.history`."""
+    check_age(max_age)
     columns = _Columns([], [], [], [], [], [], [])
     n_unlabelled = n_without = 0
     for number, scores, fingerprints, group, recorded, outcome, source in rows:
@@ -126,6 +128,12 @@ def _history(columns: _Columns, n_unlabelled: int, n_without: int) -> StoredHist
         n_unlabelled=n_unlabelled,
         n_without=n_without,
     )
+
+
+def check_age(max_age: Any) -> None:
+    """Refuse what is no length of time; `timedelta.max` is the one that never warns."""
+    if not isinstance(max_age, timedelta):
+        raise TypeError(f"`max_age` must be a timedelta; got {max_age!r:.80}. Pass timedelta(days=90).")
 
 
 def provenance_of(fingerprints: set[str]) -> Provenance | None:

@@ -13,6 +13,7 @@ from rag_confidence._history import GroupName
 from rag_confidence.store.backend import Transaction
 from rag_confidence.store.rows import microseconds, moment, scores_of
 from rag_confidence.store.statements import Filter
+from rag_confidence.store.stored_history import check_age
 
 _COUNTS = """c.tool_name, c.group_name, l.outcome, l.labeling_source, COUNT(*), MIN(c.recorded_us),
     MAX(c.recorded_us), COUNT(c.recorded_us)"""
@@ -81,6 +82,7 @@ def summarize(
     now: datetime | None,
 ) -> StoreSummary:
     """The summary of the calls that `chosen` selects, read in one transaction."""
+    check_age(max_age)
     counts = transaction.rows(chosen.select(_COUNTS, tail=_BY), chosen.values)
     moments = [time for row in counts for time in row[5:7] if time is not None]
     now = now or datetime.now(UTC)

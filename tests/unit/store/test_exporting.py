@@ -71,6 +71,18 @@ def test_parquet_has_a_column_for_every_check(place: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.needs_extra("parquet")
+def test_a_check_whose_name_is_no_unicode_has_a_column(tmp_path: Path) -> None:
+    """One odd name does not keep the whole store from being written."""
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "out.parquet"
+    with CalibrationStore(tmp_path / "calls.db") as store:
+        store.add(call(), scores={"odd\ud800": 1.0})
+        assert store.export(path) == 1
+    assert parquet.read_table(path).column("scores.odd\\ud800").to_pylist() == [1.0]
+
+
+@pytest.mark.needs_extra("parquet")
 def test_parquet_of_an_empty_store_is_an_empty_table(tmp_path: Path) -> None:
     """With the columns that every table has."""
     import pyarrow.parquet as parquet

@@ -157,6 +157,11 @@ BAD_LINES = {
     "export without a name": ('{"format": "rag_confidence_call"}', "line 2"),
     "no text": (b"\xff\xfe", "line 2"),
     "deep": ("[" * 100_000, "line 2"),
+    "huge signal": (
+        f'{{"kpi": 0.5, "policy_fingerprint": "p", "signals.x": -1{"0" * 400}}}',
+        "line 2: .*-inf",
+    ),
+    "huge kpi": (f'{{"kpi": 1{"0" * 400}, "policy_fingerprint": "p"}}', "line 2"),
 }
 
 
@@ -198,6 +203,8 @@ def test_options_and_missing_files(tmp_path: Path) -> None:
     """A typo in an option is refused, and a missing file is what Python calls it."""
     with CalibrationStore(tmp_path / "calls.db") as store:
         refuse(ValueError, "`on_error`", lambda: store.import_jsonl("x", on_error="ignore"))  # type: ignore[arg-type]
+        # Python would read, and then close, whatever file of this process has that number.
+        refuse(TypeError, "`path` must be a path; got 0", lambda: store.import_jsonl(0))  # type: ignore[arg-type]
         refuse(TypeError, "`id_key`", lambda: store.import_jsonl("x", id_key=1))  # type: ignore[arg-type]
         with pytest.raises(FileNotFoundError):
             store.import_jsonl(tmp_path / "missing.jsonl")

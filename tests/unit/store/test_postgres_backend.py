@@ -66,3 +66,21 @@ def test_a_table_of_another_program_is_refused(url: str) -> None:
     with CalibrationStore(url) as store, store._access._backend.writing() as transaction:
         transaction.run("DELETE FROM rag_confidence_meta WHERE name = 'schema_version'")
     refuse(StoreError, "schema version from 1 to 2; got .* has 0", lambda: CalibrationStore(url))
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_connection_lost_in_a_commit_leaves_it_open_what_was_kept(url: str) -> None:
+    """Nobody can know then, and the message does not say that nothing was kept."""
+    with CalibrationStore(url) as store:
+        backend = store._access._backend
+
+        def lose_the_connection() -> None:
+            with backend.writing() as transaction:
+                ((server,),) = transaction.rows("SELECT pg_backend_pid()")
+                with backend.reading() as other:
+                    other.rows("SELECT pg_terminate_backend(:server)", {"server": server})
+
+        message = refuse(StoreError, "lost during a commit", lose_the_connection)
+        assert "Nothing of this write was kept" not in message
+        assert store.count() == 0

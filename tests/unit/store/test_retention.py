@@ -23,6 +23,7 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
         ({"before": NOON + timedelta(hours=1)}, "123"),
         ({"older_than": timedelta(hours=2), "now": NOON + timedelta(hours=4)}, "23"),
         ({"older_than": timedelta(0), "now": NOON + timedelta(hours=9)}, ""),
+        ({"older_than": timedelta.max, "now": NOON + timedelta(hours=9)}, "0123"),
     ],
 )
 def test_calls_go_with_their_labels(place: str, rule: dict[str, Any], left: str) -> None:

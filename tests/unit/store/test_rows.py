@@ -6,6 +6,8 @@ from collections import UserDict
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refuse
@@ -96,3 +98,18 @@ def test_a_row_of_another_shape_is_an_error_of_the_store() -> None:
         row = [*good]
         row[place] = odd
         refuse(StoreError, "call 1", lambda row=row: record_of(tuple(row)))  # type: ignore[misc]
+
+
+def test_numbers_of_numpy_are_kept_where_numbers_stand() -> None:
+    """Log-probabilities and judgements often come from arrays."""
+    logprobs: Any = (np.float32(-0.5), np.int64(-1))
+    context = ToolCallContext("t", token_logprobs=logprobs, judge_score=np.float32(0.25))  # type: ignore[arg-type]
+    kept = through_a_row(CallRecord(context, outcome=True, id=1)).context
+    assert (kept.token_logprobs, kept.judge_score) == ((-0.5, -1.0), 0.25)
+
+
+@pytest.mark.parametrize("odd", [10**400, np.timedelta64(1), True, None, np.float32("nan")])
+def test_a_log_probability_is_a_number(odd: Any) -> None:
+    """A length of time is none, nor what no float can hold."""
+    record = CallRecord(ToolCallContext("t", token_logprobs=(odd,)), outcome=True)
+    refuse(ValueError, r"`token_logprobs\[0\]` must be a number", lambda: through_a_row(record))

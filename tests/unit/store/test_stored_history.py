@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuse
 from store_places import call
 
 from rag_confidence.errors import CalibrationRefused, MixedScorersWarning, StaleCalibrationWarning
@@ -84,3 +87,11 @@ def test_a_check_that_nobody_scored_is_an_empty_history(place: str) -> None:
     with filled(place) as store:
         history = store.history("z", now=NOW)
     assert (len(history), history.n_without, history.collected, history.provenance) == (0, 5, None, None)
+
+
+@pytest.mark.parametrize("odd", [None, 90, "90 days"])
+def test_an_age_is_a_length_of_time(tmp_path: Path, odd: Any) -> None:
+    """Also where no call is there to be compared with it."""
+    with CalibrationStore(tmp_path / "calls.db") as store:
+        refuse(TypeError, "`max_age` must be a timedelta", lambda: store.history("x", max_age=odd))
+        refuse(TypeError, "`max_age` must be a timedelta", lambda: store.summary(max_age=odd))
