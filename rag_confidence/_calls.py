@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from math import isinf, isnan
+from math import inf, isinf, isnan
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,8 @@ from rag_confidence._types import Decision
 
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 _NUMBERS = (int, float, np.integer, np.floating)
+# A length of time is an integer to NumPy.
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -202,14 +204,25 @@ class CallRecord:
         if self.group is not None:
             keep(self, "group", check_group("group", self.group))
         if self.decision is not None:
-            keep(self, "decision", Decision(self.decision))
+            keep(self, "decision", _checked_decision(self.decision))
         for name in ("recorded_at", "labeled_at"):
             keep(self, name, check_moment(name, getattr(self, name)))
 
 
+def _checked_decision(decision: Any) -> Decision:
+    try:
+        return Decision(decision)
+    except ValueError:
+        known = ", ".join(repr(known.value) for known in Decision)
+        raise ValueError(
+            f"`decision` must be one of {known}; got {decision!r:.80}. Pass a Decision, or None."
+        ) from None
+
+
 def check_outcome(outcome: Any, name: str = "outcome") -> bool:
     """Whether a call was good: a boolean, or 0 or 1; nothing else is an outcome."""
-    if not isinstance(outcome, (bool, np.bool_, *_NUMBERS)) or outcome not in (0, 1):
+    known = isinstance(outcome, (bool, np.bool_, *_NUMBERS)) and not isinstance(outcome, np.timedelta64)
+    if not known or outcome not in (0, 1):
         raise ValueError(
             f"`{name}` must be 0 or 1 (or booleans); got {outcome!r:.80}. Leave out calls without an outcome."
         )
@@ -225,24 +238,38 @@ def check_moment(name: str, moment: Any) -> datetime | None:
             f"`{name}` must be a datetime with a time zone; got {moment!r}. "
             "Pass datetime.now(UTC), for example."
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(
+            f"`{name}` must be a time between the years 1 and 9999 in UTC; got {moment!r}. Leave it out."
+        ) from None
 
 
 def check_named_scores(scores: Any) -> Mapping[str, float]:
     """Scores by check, as floats that are neither nan nor -inf; nobody can change the mapping."""
     _check_names("scores", scores)
     for name, score in scores.items():
-        if isinstance(score, bool | np.bool_) or not isinstance(score, _NUMBERS):
+        if isinstance(score, _NO_NUMBERS) or not isinstance(score, _NUMBERS):
             raise TypeError(
                 f"`scores[{name!r}]` must be a number; got {score!r}. "
                 "A check that failed to run counts as +inf."
             )
-        if isnan(score) or (isinf(score) and score < 0):
+        number = _as_float(score)
+        if isnan(number) or (isinf(number) and number < 0):
             raise ValueError(
-                f"`scores[{name!r}]` must not be nan or -inf; got {score!r}. "
+                f"`scores[{name!r}]` must not be nan or -inf; got {number!r}. "
                 "A check that failed to run counts as +inf."
             )
-    return MappingProxyType({name: float(score) for name, score in scores.items()})
+    return MappingProxyType({name: _as_float(score) for name, score in scores.items()})
+
+
+def _as_float(number: Any) -> float:
+    """A number as a float; one beyond the range of floats is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def _checked_fingerprints(fingerprints: Any) -> Mapping[str, str]:

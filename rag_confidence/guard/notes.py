@@ -94,7 +94,7 @@ def notes_of_age(calls: Calls, history: History, max_age: timedelta | None, now:
     newest = _newest(times, history)
     if newest is None:
         yield Note("When the calls were made is not recorded, so their age is not known.")
-    elif newest < now - max_age:
+    elif now - newest > max_age:
         yield Note(
             f"The newest call is of {newest.date().isoformat()}, {(now - newest).days} days ago. Calls may "
             "have changed since: calibrate on newer ones.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -109,9 +110,9 @@ def _plain_pairs(entries: list[Any]) -> Calls | None:
 
 
 def _refuse_repeated(calls: Calls) -> None:
-    ids = [record.id for record in calls.records.values() if record.id is not None]
-    if len(set(ids)) < len(ids):
-        twice = next(number for at, number in enumerate(ids) if number in ids[:at])
+    counts = Counter(record.id for record in calls.records.values() if record.id is not None)
+    twice = next((number for number, count in counts.items() if count > 1), None)
+    if twice is not None:
         raise ValueError(
             f"`calibration_data` must hold each record once; got the record {twice} again. "
             "Leave out the copies: they count as evidence that is not there."

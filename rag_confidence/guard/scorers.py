@@ -20,7 +20,6 @@ from rag_confidence.guard.fingerprints import fingerprint_of
 ScoreFunction: TypeAlias = Callable[[ToolCallContext], "float | Awaitable[float]"]
 
 _LARGEST = sys.float_info.max
-_NUMBERS = (int, np.integer, np.floating)
 _LONGEST_TEXT = 300
 _FUNCTION_CURE = "Pass a function from ToolCallContext to a number, higher for stranger calls."
 
@@ -187,7 +186,7 @@ class Scorer:
 
     def failed(self, error: Exception) -> Scored:
         """What an exception means: +inf, and what happened."""
-        said = _said(error)
+        said = said_by(error)
         if isinstance(error, ScoreUnavailable):
             return Scored(math.inf, f"{self.name} is unavailable: {said}")
         return Scored(math.inf, f"{self.name} raised {type(error).__name__}: {said}")
@@ -257,14 +256,21 @@ def _check(scorer: Scorer) -> None:
 
 
 def _bound(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"`{name}` must be a number; got {value!r}. Pass a float, infinite for no bound.")
-    # Adding 0.0 makes -0.0 the 0.0 that it equals.
-    return float(value) + 0.0
+    if not isinstance(value, float | np.floating) and not _is_integer(value):
+        raise TypeError(f"`{name}` must be a number; got {value!r:.80}. Pass a float, infinite for no bound.")
+    try:
+        # Adding 0.0 makes -0.0 the 0.0 that it equals.
+        return float(value) + 0.0
+    except OverflowError:
+        raise ValueError(
+            f"`{name}` must be within the range of floats; got an integer of {value.bit_length()} bits. "
+            "Pass infinity for no bound."
+        ) from None
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    # A length of time is an integer to NumPy.
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def _kind(value: Any) -> str:
@@ -278,7 +284,7 @@ def _name_of(function: Any) -> str:
     return "scorer" if name == "<lambda>" else str(name)
 
 
-def _said(error: Exception) -> str:
+def said_by(error: Exception) -> str:
     """What an exception says, cut short; some cannot even say that."""
     try:
         text = str(error)

@@ -145,3 +145,38 @@ def test_a_record_holds_plain_values() -> None:
     assert record.recorded_at == there
     assert check_moment("now", there) == there.astimezone(UTC)
     assert check_moment("now", None) is None
+
+
+@pytest.mark.parametrize("odd", [10**400, -(10**400)])
+def test_a_score_beyond_the_range_of_floats_is_infinite(odd: int) -> None:
+    """+inf counts as failed and is kept as that; -inf is no score."""
+    context = ToolCallContext("search")
+    if odd > 0:
+        assert CallRecord(context, scores={"a": odd}).scores == {"a": math.inf}
+    else:
+        refuse(
+            ValueError, "must not be nan or -inf; got -inf", lambda: CallRecord(context, scores={"a": odd})
+        )
+
+
+def test_a_length_of_time_is_neither_a_score_nor_an_outcome() -> None:
+    """NumPy takes timedelta64 for an integer."""
+    length: Any = np.timedelta64(1)
+    refuse(TypeError, "must be a number", lambda: CallRecord(CONTEXT, scores={"a": length}))
+    refuse(ValueError, "must be 0 or 1", lambda: check_outcome(length))
+
+
+def test_moments_and_decisions_that_are_none_are_refused_by_name() -> None:
+    """Whatever Python says of them, the message names the argument."""
+    first = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
+    refuse(
+        ValueError,
+        "`moment` must be a time between the years 1 and 9999",
+        lambda: check_moment("moment", first),
+    )
+    odd: Any = "ACCEPT"
+    refuse(
+        ValueError,
+        "`decision` must be one of 'accept'.*; got 'ACCEPT'",
+        lambda: CallRecord(CONTEXT, decision=odd),
+    )

@@ -251,3 +251,12 @@ def test_a_scorer_cannot_change_what_the_tool_runs_with() -> None:
     assert args == {"items": [1, 2], "name": "a"}
     with pytest.raises(TypeError):
         ToolCallContext("mail", args).args["name"] = "b"  # type: ignore[index]
+
+
+def test_the_longest_age_never_warns() -> None:
+    """No time lies so far back, and none is computed."""
+    records = [CallRecord(call(0.1), True, recorded_at=NOW) for _ in range(20)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StaleCalibrationWarning)
+        warnings.simplefilter("ignore", TiedScoresWarning)
+        calibrate(readers(1), records, "0.1", max_age=timedelta.max, now=NOW)

@@ -87,3 +87,9 @@ def test_what_is_no_traffic_is_refused() -> None:
     refuse(TypeError, r"`reference` must be an iterable of calls; got str", lambda: read("calls"))
     refuse(ValueError, r"`reference` must hold calls; got none", lambda: read([]))
     assert isinstance(read([call(1.0)]).contexts[0], ToolCallContext)
+
+
+def test_the_first_copy_of_many_records_is_named() -> None:
+    """Found by counting: comparing each with all before it takes minutes for a large store."""
+    records = [CallRecord(call(), True, id=1 + at % 9_999) for at in range(10_000)]
+    refuse(ValueError, "got the record 1 again", lambda: read_calls(records))

@@ -219,3 +219,19 @@ def test_what_cannot_make_a_scorer_is_refused() -> None:
     refuse(TypeError, r"`high` must be a number; got True", lambda: make("a", one, high=True))
     refuse(ValueError, r"`low` must be below `high`; got 1.0 and 1.0", lambda: make("a", one, low=1, high=1))
     refuse(ValueError, r"`low` must be below `high`; got nan and", lambda: make("a", one, low=math.nan))
+
+
+def test_a_length_of_time_is_no_score() -> None:
+    """NumPy takes timedelta64 for an integer; the number in it has no meaning without its unit."""
+    odd: Any = np.timedelta64(5)
+    assert Scorer("s", lambda context: odd).score(call()).value == math.inf
+    refuse(TypeError, "`low` must be a number", lambda: Scorer("s", lambda context: 1.0, low=odd))
+
+
+def test_a_bound_beyond_the_range_of_floats_is_refused() -> None:
+    """It would raise an OverflowError of Python's own."""
+    refuse(
+        ValueError,
+        "`low` must be within the range of floats",
+        lambda: Scorer("s", lambda context: 1.0, low=-(10**400)),
+    )
