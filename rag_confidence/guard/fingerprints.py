@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from dataclasses import is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PurePath
+from pickle import PickleError
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +35,7 @@ _DEEPEST = 60
 _ATOMS = (str, bytes, int, float, complex, bool, type(None))
 _SEQUENCES = (tuple, list)
 _SETS = (set, frozenset)
+_VALUES = (date, time, timedelta, Decimal, Fraction, Enum, PurePath, re.Pattern)
 
 
 def fingerprint_of(function: Callable[..., Any]) -> str:
@@ -37,8 +54,9 @@ def fingerprint_of(function: Callable[..., Any]) -> str:
 
     Notes
     -----
-    Numbers, texts, arrays, functions and containers of these count where the function closes over them, has
-    them as defaults, or where the object holds them as attributes. Of any other value only its type counts,
+    Numbers, texts, times, patterns, arrays, functions, and containers and dataclasses of these count where
+    the function closes over them, has them as defaults, or where the object holds them as attributes or would
+    be pickled with them. Of any other value only its type counts,
     and of what a function calls by a global name only the name: give such a scorer a `version`.
     """
     return _Walk().of(function)
@@ -76,7 +94,12 @@ def _reader_of(value: Any) -> _Reader:
 
 
 def _of_array(value: Any, walk: _Walk) -> Iterator[str]:
-    yield f"array {value.dtype} {np.shape(value)} {np.ascontiguousarray(value).tobytes().hex()}"
+    if value.dtype.hasobject:
+        # Its bytes are addresses.
+        yield f"array of objects {np.shape(value)}"
+        yield walk.of(value.tolist())
+    else:
+        yield f"array {value.dtype} {np.shape(value)} {np.ascontiguousarray(value).tobytes().hex()}"
 
 
 def _of_sequence(value: Any, walk: _Walk) -> Iterator[str]:
@@ -101,6 +124,9 @@ def _of_type(value: Any, walk: _Walk) -> Iterator[str]:
 
 def _of_builtin(value: Any, walk: _Walk) -> Iterator[str]:
     yield f"builtin {value.__module__}.{value.__qualname__}"
+    # The object of a method, such as that of a compiled pattern.
+    if not isinstance(value.__self__, ModuleType | type(None)):
+        yield walk.of(value.__self__)
 
 
 def _of_code(code: CodeType, walk: _Walk) -> Iterator[str]:
@@ -132,12 +158,37 @@ def _of_partial(value: functools.partial[Any], walk: _Walk) -> Iterator[str]:
 
 
 def _of_object(value: Any, walk: _Walk) -> Iterator[str]:
-    """Of an object that is called its code and attributes; of another one, only what it is."""
+    """Of an object that is called its code and attributes; of a plain value its parts, else only its type."""
     yield from _of_type(type(value), walk)
     call = getattr(type(value), "__call__", None)  # noqa: B004
     if isinstance(call, FunctionType):
         yield walk.of(call)
         yield walk.of(getattr(value, "__dict__", None))
+        yield walk.of(_slots_of(value))
+    elif callable(value) or is_dataclass(value) or isinstance(value, _VALUES):
+        # Of a function behind a cache, and of a staticmethod, the code counts.
+        yield walk.of(getattr(value, "__wrapped__", None))
+        yield walk.of(_parts_of(value))
+
+
+def _slots_of(value: Any) -> dict[str, Any]:
+    """Attributes that stand in no dictionary."""
+    found = {}
+    for kind in type(value).__mro__:
+        for name, member in vars(kind).items():
+            if isinstance(member, MemberDescriptorType) and hasattr(value, member.__name__):
+                found[name] = member.__get__(value)
+    return found
+
+
+def _parts_of(value: Any) -> Any:
+    """What it would be pickled as, or nothing: a name, or what to call with which values, and the state."""
+    reduced = copyreg.dispatch_table.get(type(value))
+    try:
+        parts = value.__reduce_ex__(2) if reduced is None else reduced(value)
+    except (TypeError, AttributeError, ValueError, PickleError):
+        return None
+    return parts if isinstance(parts, str) else parts[:3]
 
 
 _Reader: TypeAlias = Callable[[Any, _Walk], Iterator[str]]

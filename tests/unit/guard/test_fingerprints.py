@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rag_confidence.guard.fingerprints import fingerprint_of
 from rag_confidence.guard.logprobs import mean_logprob, tail_mean_logprob
@@ -140,3 +145,63 @@ def test_functions_of_the_package_are_known_by_name() -> None:
     """Byte code differs between versions of Python, so that of this package does not count."""
     assert fingerprint_of(mean_logprob) == fingerprint_of(mean_logprob)
     assert fingerprint_of(tail_mean_logprob(0.1)) != fingerprint_of(tail_mean_logprob(0.2))
+
+
+class Slotted:
+    """An object that can be called and has no dictionary."""
+
+    __slots__ = ("__weight", "unset")
+
+    def __init__(self, weight: float) -> None:
+        self.__weight = weight
+
+    def __call__(self, context: Any) -> float:
+        return self.__weight
+
+
+@dataclass
+class Settings:
+    """Values that belong together."""
+
+    limit: float
+
+
+def cached(limit: float) -> Callable[..., Any]:
+    """A function behind a cache of Python's own."""
+    return functools.lru_cache(times(limit))
+
+
+DIFFERENT: dict[str, tuple[Any, Any]] = {
+    "cache": (cached(1.0), cached(2.0)),
+    "staticmethod": (staticmethod(times(1.0)), staticmethod(times(2.0))),
+    "slots": (Slotted(1.0), Slotted(2.0)),
+    "attribute": (operator.attrgetter("judge_score"), operator.attrgetter("result")),
+    "method of a table": ({"a": 1.0}.get, {"a": 2.0}.get),
+    "method of a pattern": (re.compile("a").match, re.compile("b").match),
+    "ufunc": (np.add, np.multiply),
+    "dataclass": (times(Settings(1.0)), times(Settings(2.0))),
+    "pattern": (times(re.compile("a")), times(re.compile("b"))),
+    "decimal": (times(Decimal(1)), times(Decimal(2))),
+    "time": (times(timedelta(1)), times(timedelta(2))),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_what_is_no_python_function_differs_with_what_it_holds(kind: str) -> None:
+    """Otherwise scores of one such scorer would be taken for those of another."""
+    one, other = DIFFERENT[kind]
+    assert fingerprint_of(one) == fingerprint_of(one) != fingerprint_of(other)
+
+
+def test_arrays_of_objects_are_known_by_their_entries() -> None:
+    """Their bytes are addresses, which differ from run to run."""
+    first, second = (times(np.array([1.5, text], dtype=object)) for text in ("ab", "".join(["a", "b"])))
+    assert fingerprint_of(first) == fingerprint_of(second)
+    assert fingerprint_of(first) != fingerprint_of(times(np.array([1.5, "c"], dtype=object)))
+
+
+def test_what_cannot_be_taken_apart_is_known_by_its_type() -> None:
+    """An object that no pickle holds is no reason to refuse a scorer."""
+    one = times(np.random.default_rng(0).random)
+    assert fingerprint_of(one) == fingerprint_of(times(np.random.default_rng(1).random))
+    assert fingerprint_of(one) != fingerprint_of(times(Holder()))
