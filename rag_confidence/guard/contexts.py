@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_confidence._calls import ToolCallContext
-from rag_confidence.guard.scorers import discard
+from rag_confidence.guard.scorers import discard, said_by
 
 ContextBuilder = Callable[..., ToolCallContext]
 
@@ -70,6 +70,7 @@ class Parameters:
 
     def __init__(self, tool: Callable[..., Any], name: str) -> None:
         self._name = name
+        self._tool = tool
         self._signature = _signature_of(tool)
         found = [*self._signature.parameters.values()]
         self._object = bool(found) and found[0].name in _OBJECTS and found[0].kind in _POSITIONAL
@@ -95,8 +96,9 @@ class Parameters:
         values = self._quickly(args, kwargs) if self._plain else None
         if values is None:
             values = self._slowly(args, kwargs)
-        if self._object:
-            del values[self._names[0]]
+        if self._object and args:
+            # By position only: a keyword of this name is an argument like any other.
+            values.pop(self._names[0], None)
         return values
 
     def _quickly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -116,11 +118,30 @@ class Parameters:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            message = f"{self._name}() {error}"
+            values, message = self._as_called(args, kwargs), f"{self._name}() {error}"
         else:
             bound.apply_defaults()
             return bound.arguments
-        raise TypeError(message)
+        if values is None:
+            raise TypeError(message)
+        return values
+
+    def _as_called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Arguments by name for a decorator that adds some of its own to those of the function it shows.
+
+        None where one has no name, because it is anyone's guess which parameter it is for.
+        """
+        if not hasattr(self._tool, "__wrapped__"):
+            return None
+        own = _signature_of(self._tool, follow_wrapped=False)
+        by_kind = {parameter.kind: parameter.name for parameter in own.parameters.values()}
+        try:
+            values = own.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
+        if values.get(by_kind.get(_P.VAR_POSITIONAL, "")):
+            return None
+        return _merged(values, values.pop(by_kind.get(_P.VAR_KEYWORD, ""), {}))
 
 
 @dataclass(frozen=True)
@@ -182,10 +203,11 @@ class Describer:
         args, kwargs = call
         if self.by_name:
             extra = named.pop(self.parameters.extra or "", {})
-            args, kwargs = (), {**named, **extra}
+            args, kwargs = (), _merged(named, extra)
         context: Any = builder(*args, **kwargs)
         if not isinstance(context, ToolCallContext):
-            discard(context)
+            if inspect.isawaitable(context):
+                discard(context)
             raise TypeError(f"the context builder returned {_kind(context)} instead of a ToolCallContext")
         return context if facts is NO_FACTS else _filled(context, facts)
 
@@ -215,6 +237,14 @@ def with_output(context: ToolCallContext, output: Any) -> ToolCallContext | str:
         return f"its output cannot be copied, {_said(error)}"
 
 
+def _merged(named: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments by name. A keyword may repeat the name of a parameter that is given by position only."""
+    twice = sorted(named.keys() & extra.keys())
+    if twice:
+        raise TypeError(f"arguments of the same name cannot be told apart: {', '.join(twice)}")
+    return {**named, **extra}
+
+
 def _filled(context: ToolCallContext, facts: ResponseFacts) -> ToolCallContext:
     """A context with what the response said, where the builder said nothing."""
     either: dict[str, Any] = {
@@ -224,15 +254,15 @@ def _filled(context: ToolCallContext, facts: ResponseFacts) -> ToolCallContext:
     return replace(context, **either, metadata={**facts.metadata, **context.metadata})
 
 
-def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
+def _signature_of(function: Callable[..., Any], *, follow_wrapped: bool = True) -> inspect.Signature:
     try:
-        return inspect.signature(function)
+        return inspect.signature(function, follow_wrapped=follow_wrapped)
     except (TypeError, ValueError):
         return _ANY_ARGUMENTS
 
 
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {said_by(error)}"
 
 
 def _kind(value: Any) -> str:

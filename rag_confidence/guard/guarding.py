@@ -209,4 +209,10 @@ def guard_of(wrapped: Callable[..., Any]) -> Guard:
     guard = getattr(wrapped, "guard", None)
     if not isinstance(guard, Guard):
         raise TypeError(f"`wrapped` must be a tool from wrap(); got {type(wrapped).__name__}. Wrap it first.")
+    if getattr(wrapped, "__wrapped__", guard.tool) is not guard.tool:
+        # A decorator copies the attributes of what it decorates, and its own work would be skipped.
+        raise TypeError(
+            f"`wrapped` must be a tool from wrap(); got a decorator around {guard.tool_name}. Decorate the "
+            "tool first, then wrap it."
+        )
     return guard.of(wrapped.__self__) if inspect.ismethod(wrapped) else guard

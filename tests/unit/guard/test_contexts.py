@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import threading
@@ -246,3 +247,79 @@ def test_an_output_is_copied_for_the_scorers() -> None:
     context.result["hits"].clear()
     assert output == {"hits": [1, 2]}
     assert "cannot be copied, TypeError" in str(with_output(ToolCallContext("search"), threading.Lock()))
+
+
+def unprintable(*args: Any, **kwargs: Any) -> Any:
+    """Raise what cannot even be printed."""
+
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    raise Unprintable
+
+
+def test_exceptions_without_a_text_give_a_message() -> None:
+    """A builder or an output that raises one abstains like any other."""
+    said = "Unprintable: an exception that has no text"
+    assert described(unprintable, "weather") == said
+    output = type("Output", (), {"__deepcopy__": unprintable})()
+    assert with_output(ToolCallContext("search"), output) == f"its output cannot be copied, {said}"
+
+
+def test_long_messages_are_cut() -> None:
+    """A reason is no place for a whole document."""
+
+    def build(query: str) -> Any:
+        raise ValueError("x" * 10_000)
+
+    assert len(described(build, "weather")) < 500
+
+
+def test_what_a_builder_returns_by_mistake_is_not_closed() -> None:
+    """Only what nobody can await any more is: a connection belongs to the user."""
+    closed: list[int] = []
+    connection = type("Connection", (), {"close": lambda self: closed.append(1)})()
+    assert "Connection instead of a ToolCallContext" in described(lambda query: connection, "weather")
+    assert not closed
+
+
+def test_two_arguments_of_one_name_are_not_taken_for_each_other() -> None:
+    """A keyword cannot put itself in the place of a parameter that is given by position only."""
+
+    def pay(amount: int, /, **options: Any) -> int:
+        return amount
+
+    build = lambda **kwargs: ToolCallContext("pay", kwargs)  # noqa: E731
+    assert described(build, 10**6, tool=pay, limit=1).args == {"amount": 10**6, "limit": 1}
+    assert "same name cannot be told apart: amount" in described(build, 10**6, tool=pay, amount=1)
+    assert described(None, 10**6, tool=pay, amount=1).args == {"amount": 10**6, "options": {"amount": 1}}
+
+
+def test_an_argument_by_name_is_seen_whatever_its_name() -> None:
+    """The object of a method comes by position, so that a keyword called self is an argument."""
+
+    def odd(self: Any, cls: Any = 2) -> Any:
+        return self, cls
+
+    assert Parameters(odd, "odd").bound((), {"self": 1}) == {"self": 1, "cls": 2}
+    assert Parameters(odd, "odd").bound((object(),), {}) == {"cls": 2}
+
+
+def test_a_decorator_may_add_arguments_of_its_own() -> None:
+    """It shows the signature of its function, which then asks for more than a call gives."""
+
+    def inject(tool: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(tool)
+        def with_database(*args: Any, **kwargs: Any) -> Any:
+            return tool("database", *args, **kwargs)
+
+        return with_database
+
+    @inject
+    def find(database: str, name: str, limit: int = 3) -> Any:
+        return database, name, limit
+
+    assert described(None, tool=find, name="x").args == {"name": "x"}
+    with pytest.raises(TypeError, match="missing a required argument"):
+        described(None, "x", tool=find)

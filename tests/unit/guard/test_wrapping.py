@@ -197,6 +197,17 @@ def test_guard_of_other_functions_is_refused() -> None:
     refuse(TypeError, r"`wrapped` must be a tool from wrap\(\); got function", lambda: guard_of(search))
 
 
+def test_guard_of_a_decorator_around_a_guard_is_refused() -> None:
+    """It carries the attributes of the guarded tool; calls through the guard would skip its own work."""
+    tool = wrap(search, ShortQueries())
+
+    @functools.wraps(tool)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        return tool(*args, **kwargs)
+
+    refuse(TypeError, "a decorator around search. Decorate the tool first", lambda: guard_of(limited))
+
+
 def test_the_guard_says_what_it_guards() -> None:
     """Tool, calibrator and name."""
     calibrator = ShortQueries()
