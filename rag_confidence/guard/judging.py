@@ -16,10 +16,9 @@ from rag_confidence.guard.result import GuardReason, GuardResult, assembled
 from rag_confidence.guard.scorers import Scored
 from rag_confidence.guard.thresholds import Thresholds
 
-_ACCEPTED = {
-    False: "No check finds this call stranger than good calls are.",
-    True: "This call is no stranger than good calls are, and less strange than bad calls are.",
-}
+_LIKE_GOOD = "No check finds this call stranger than good calls are."
+_LIKE_GOOD_ONLY = "This call is no stranger than good calls are, and less strange than bad calls are."
+_UNLIKE_BAD = "This call is less strange than bad calls are; good ones are too few to compare it with."
 _BETWEEN = "This call is no stranger than good calls are and as strange as bad calls are: it could be either."
 _CONFLICT = (
     "This call is stranger than good calls are and less strange than bad calls are: it is like neither."
@@ -82,10 +81,14 @@ class Rule:
         limit = self.accept_to if self.thresholds.accepts else self.thresholds.reject_above
         above = tuple(name for name, at in zip(self.names, compared, strict=True) if at > limit)
         decision, code = self._outcome(statistic, failed=bool(failed))
+        blamed = above
+        if decision is Decision.REJECT:
+            pairs_of = zip(self.names, compared, strict=True)
+            blamed = tuple(name for name, at in pairs_of if at > self.thresholds.reject_above)
         return {
             "decision": decision,
             "reason_code": code,
-            "reason": self._sentence(code, above, failed),
+            "reason": self._sentence(code, blamed, failed),
             "failed_checks": above,
             "failed_scorers": failed,
         }
@@ -118,7 +121,7 @@ class Rule:
     def _sentence(self, code: GuardReason, above: Sequence[str], failed: dict[str, str]) -> str:
         errors = f" {'; '.join(failed.values())}." if failed else ""
         if code is GuardReason.ABOVE_THRESHOLD:
-            return _above(above, rejects=self.thresholds.bad_from is not None)
+            return _above(above, rejects=self.thresholds.bad_from not in (None, -math.inf))
         if code is GuardReason.SCORER_FAILED:
             return f"This call was not judged, because a check failed to run:{errors}"
         if code is GuardReason.INFINITE_THRESHOLD:
@@ -139,7 +142,7 @@ def rule_of(
     accepts = thresholds.accepts
     accepted = GuardResult(
         decision=Decision.ACCEPT,
-        reason=_ACCEPTED[thresholds.bad_from is not None],
+        reason=_accepted(thresholds),
         reason_code=GuardReason.ACCEPTED,
         guarantee=guarantee,
         threshold=thresholds.accept_to if accepts else math.inf,
@@ -158,6 +161,12 @@ def of_other_tool(rule: Rule, context: ToolCallContext) -> GuardResult:
         guarantee=None,
         context=context,
     )
+
+
+def _accepted(thresholds: Thresholds) -> str:
+    if thresholds.bad_from is None:
+        return _LIKE_GOOD
+    return _LIKE_GOOD_ONLY if math.isfinite(thresholds.good_to) else _UNLIKE_BAD
 
 
 def _ranks(ranks: TrafficRanks, values: list[float]) -> list[float]:

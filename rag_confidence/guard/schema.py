@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from rag_confidence import _artefact
 from rag_confidence._calls import ToolCallContext
@@ -51,7 +54,8 @@ def schema_validity_score(schema: Schema | Mapping[str, Schema], *, name: str = 
     Notes
     -----
     Most calls of a working model break no rule, so that nearly all scores are 0: as the only scorer it stops
-    what breaks more rules than the threshold, and nothing else. `format` is an annotation and not checked.
+    what breaks more rules than the threshold, and nothing else. Each nan and infinity counts as a violation,
+    because JSON has none. `format` is an annotation and not checked.
     A pydantic model checks as it is configured, and converts text to numbers unless it is strict.
     """
     if isinstance(schema, Mapping) and _is_table(schema):
@@ -100,7 +104,16 @@ def _of_json_schema(schema: dict[str, Any]) -> Violations:
         raise ValueError(f"`schema` must be valid JSON Schema; got {error.message}. {_CURE}") from error
     # The registry of the specifications alone: the default one fetches references over the network.
     validator = kind(schema, registry=specifications.REGISTRY)
-    return lambda args: sum(1 for _ in validator.iter_errors(args))
+    return lambda args: sum(1 for _ in validator.iter_errors(args)) + _count_no_json(args)
+
+
+def _count_no_json(value: Any) -> int:
+    """Numbers that JSON does not have. Comparisons with nan are never true, so no rule would be broken."""
+    if isinstance(value, float | np.floating):
+        return int(not math.isfinite(value))
+    if isinstance(value, dict):
+        return sum(map(_count_no_json, value.values()))
+    return sum(map(_count_no_json, value)) if isinstance(value, list | tuple) else 0
 
 
 def _of_model(pydantic: ModuleType, model: Any) -> Violations:

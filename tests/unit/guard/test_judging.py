@@ -179,3 +179,19 @@ def test_results_share_nothing_that_can_be_changed() -> None:
     first.failed_scorers["x"], first.scores["x"] = "changed", 1.0
     second = calibrator.decide(call(0.0))
     assert ({**second.failed_scorers}, {**second.scores}) == ({}, {"check_0": 0.0})
+
+
+def test_a_rejection_names_the_checks_that_reject() -> None:
+    """A check between the cuts is above the threshold, but does not find the call as strange as bad ones."""
+    calibrator = quietly([[x, x] for x in TWENTY], [[0.5 + x, 0.5 + x] for x in TWENTY], beta="0.1")
+    result = calibrator.decide(call(0.7, 0.95))
+    assert (result.decision, result.failed_checks) == (REJECT, ("check_0", "check_1"))
+    assert "strange as bad calls are: check_1." in result.reason
+
+
+def test_a_reason_compares_with_no_kind_that_is_too_small() -> None:
+    """Five bad calls do not say what bad calls are like, nor does one good call for good ones."""
+    few_bad = quietly(TWENTY, [5.0], beta="0.1")
+    assert "bad" not in few_bad.decide(call(0.95)).reason
+    few_good = quietly([0.1], [5.0 + at for at in range(20)], beta="0.1")
+    assert "no stranger than good" not in few_good.decide(call(0.0)).reason

@@ -156,3 +156,11 @@ def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatc
     schema: Any = SCHEMA if missing == "jsonschema" else type("Model", (), {})
     with pytest.raises(ImportError, match=rf"`{missing}` .*pip install 'rag-confidence\[schema\]'"):
         schema_validity_score(schema).score(call())
+
+
+@pytest.mark.parametrize("odd", [math.nan, [1.0, {"deep": math.nan}], (math.nan,)])
+def test_nan_is_no_json(odd: Any) -> None:
+    """Every comparison with nan is false, so that limits alone would let it pass."""
+    scorer = schema_validity_score({"properties": {"amount": {"minimum": 0, "maximum": 100}}})
+    assert scorer.score(ToolCallContext("pay", {"amount": odd})).value == 1.0
+    assert scorer.score(ToolCallContext("pay", {"amount": 5.0})).value == 0.0
