@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from rag_confidence._optional import require
 
 BAD_USAGE = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,12 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for package in ("typer", "rich"):
             require(package, extra="cli")
+        from rag_confidence.adapters._cli.running import run
+
+        return run(sys.argv[1:] if arguments is None else [*arguments])
     except ImportError as problem:
         sys.stderr.write(f"{problem}\n")
         return BAD_USAGE
-    from rag_confidence.adapters._cli.running import run
-
-    return run(sys.argv[1:] if arguments is None else [*arguments])
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -56,13 +56,6 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
         (["audit", "-", "--json"], '{"kpi": 0.9, "label": 1}\n{"kpi": 0.1, "label": 0}\n', 0, ""),
         (["gate", "fit", "-"], '{"kpi": 0.9, "label": 1}\n{"kpi": 0.1, "label": 0}\n', 1, "warning: too few"),
         (["audit", "-"], "nonsense\n", 2, "error: `standard input line 1` must be JSON"),
-        (["demo", "--alpha", "2"], "", 2, "error: `alpha` must be"),
-        (
-            ["store", "verify", "--store", "nowhere/none.db"],
-            "",
-            2,
-            "error: `path` must be a calibration store",
-        ),
     ],
 )
 def test_exit_codes_of_the_process(arguments: list[str], stdin: str, code: int, said: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import typer
@@ -36,20 +38,17 @@ def run(arguments: list[str]) -> int:
     try:
         with shown_warnings():
             code = _command(arguments)
-        sys.stdout.flush()
     except BrokenPipeError:
         _forget_output()
         return PIPE_CLOSED
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return code
 
 
 def _command(arguments: list[str]) -> int:
     try:
-        command = typer.main.get_command(application())
-        with command.make_context(PROGRAM, arguments) as context:
-            command.invoke(context)
+        with _root().make_context(PROGRAM, arguments) as context:
+            _root().invoke(context)
+        sys.stdout.flush()
     except typer.Exit as done:
         return done.exit_code
     except typer.Abort:
@@ -59,8 +58,16 @@ def _command(arguments: list[str]) -> int:
     except UsageError as problem:
         return _refuse(f"{_words(problem)} See {PROGRAM} --help.")
     except USER_ERRORS as problem:
+        if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
+            # What could not be written would be tried again, and fail aloud, when the process ends.
+            _forget_output()
         return _refuse(_told(problem))
     return 0
+
+
+@cache
+def _root() -> Any:
+    return typer.main.get_command(application())
 
 
 def _refuse(message: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import sys
 import warnings
 from pathlib import Path
@@ -188,3 +190,38 @@ def test_colours_are_for_terminals_without_no_color(capsys: pytest.CaptureFixtur
         with patch.dict("os.environ", {"NO_COLOR": "1"}):
             cli.main(["demo"])
     assert "\x1b" not in capsys.readouterr().out
+
+
+class FullDisk(io.StringIO):
+    """Standard output on a disk without room."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.needs_extra("cli")
+def test_output_that_cannot_be_written_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2: nobody takes half a result for a whole one."""
+    with patch.object(sys, "stdout", FullDisk()):
+        assert cli.main(["demo", "--json"]) == 2
+    assert capsys.readouterr().err == "error: [Errno 28] No space left on device\n"
+
+
+class Terminal(io.StringIO):
+    """Standard error that someone watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.needs_extra("cli")
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_bars_are_for_terminals(stream: type[io.StringIO]) -> None:
+    """The items are the same; off a terminal nothing is said."""
+    from rag_confidence.adapters._cli.progress import advancing, working
+
+    with patch.object(sys, "stderr", stream()) as said, patch.dict("os.environ", {"TERM": "xterm"}):
+        assert [*advancing(range(3), "scoring")] == [0, 1, 2]
+        with working("splitting"):
+            pass
+        assert ("scoring" in said.getvalue()) == (stream is Terminal)
