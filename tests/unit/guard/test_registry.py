@@ -19,7 +19,7 @@ from rag_confidence.guard.handled import HandledCalls
 from rag_confidence.guard.logprobs import judge_score, logprob_score, mean_logprob
 from rag_confidence.guard.registry import ToolRegistry
 from rag_confidence.guard.session import Session
-from rag_confidence.guard.wrapping import wrap
+from rag_confidence.guard.wrapping import guarded, wrap
 
 Handle = Callable[..., HandledCalls]
 
@@ -178,6 +178,22 @@ def test_methods_are_called_on_their_object() -> None:
         tools, ("c1", "tool", {"query": SHORT}), ("c2", "tool", {"query": SHORT, "self": 1})
     )
     assert (first.status, second.status, calls) == ("executed", "malformed_arguments", [SHORT])
+
+
+@every
+def test_guarded_methods_keep_their_object(handle: Handle) -> None:
+    """One that was guarded in its class gets the object that it was taken from."""
+
+    class Desk:
+        name = "desk"
+
+        @guarded(ShortQueries())
+        def ask(self, query: str) -> str:
+            """Whoever is at the desk."""
+            return f"{self.name}: {query}"
+
+    (found,) = handle(ToolRegistry([Desk().ask]), ("c1", "ask", {"query": SHORT}))
+    assert (found.status, text_of(found.message)) == ("executed", "desk: weather")
 
 
 def test_scorers_see_what_the_response_says() -> None:
