@@ -117,9 +117,9 @@ class Guarantee:
         What must be true of the new score and the calibration set.
     alpha, alpha_reject, delta : float or None
         Levels of a false ACCEPT and of a false REJECT, and the chance that an unlucky calibration set
-        breaks them.
+        breaks them. For a guard that rests on good calls alone, `alpha` is that of a false ABSTAIN.
     n0, n1 : int
-        Insufficient and sufficient rows that the thresholds rest on.
+        Insufficient and sufficient rows that the thresholds rest on; for tool calls, bad and good ones.
     group : str or int or None
         The group that the bound is for.
     collected : tuple of str, or None

@@ -23,6 +23,9 @@ from rag_confidence.guard.scorers import Scorer
 GroupRule: TypeAlias = Callable[[ToolCallContext], GroupName]
 """From a call to the name of its group."""
 
+GroupLevel: TypeAlias = Level | tuple[Level, Level]
+"""The alpha of a group, or its alpha and beta."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedCalibrator:
@@ -115,7 +118,7 @@ def calibrate_groups(
     calibration_data: CalibrationData,
     rule: GroupRule,
     *,
-    levels: Mapping[GroupName, Level],
+    levels: Mapping[GroupName, GroupLevel],
     **options: Unpack[Options],
 ) -> GroupedCalibrator:
     """A calibrator for each risk group, at a level of its own.
@@ -127,10 +130,13 @@ def calibrate_groups(
     rule : callable
         From a `ToolCallContext` to the name of its group. Fix it before you look at outcomes: a rule that was
         chosen to make a group look good has no guarantee.
-    levels : mapping of str or int to level
-        Level of each declared group, for example ``{"read": 0.2, "write": 0.01}``.
+    levels : mapping of str or int to level, or to a pair of levels
+        Alpha of each declared group, for example ``{"read": 0.05, "write": 0.2}``, or its alpha and beta. A
+        smaller alpha does not make a group safer: it stops fewer good calls, and with them fewer bad ones.
+        Where bad calls are what matters, give a risky group a small beta, ``{"write": (0.2, 0.01)}``.
     **options
-        As for `calibrate`, the same for every group; `group` is filled in.
+        As for `calibrate`, the same for every group; `group` is filled in, and `beta` is for the groups that
+        name none.
 
     Returns
     -------
@@ -172,11 +178,17 @@ def calibrate_groups(
     made = {}
     for name, level in declared.items():
         own: Options = {**options, "group": name}
-        made[name] = calibrate(scorers, parts[name], level, **own)
+        if isinstance(level, tuple):
+            alpha, own["beta"] = level
+        else:
+            alpha = level
+        made[name] = calibrate(scorers, parts[name], alpha, **own)
     return GroupedCalibrator(rule, made)
 
 
-def _split(calls: Calls, rule: GroupRule, declared: Mapping[GroupName, Level]) -> dict[GroupName, list[Any]]:
+def _split(
+    calls: Calls, rule: GroupRule, declared: Mapping[GroupName, GroupLevel]
+) -> dict[GroupName, list[Any]]:
     """The entries of each group, of which each has a good one."""
     parts: dict[GroupName, list[Any]] = {name: [] for name in declared}
     lacking = set(declared)
@@ -216,13 +228,22 @@ def _check_rule(rule: Any) -> None:
         )
 
 
-def _check_levels(levels: Any) -> dict[GroupName, Level]:
+def _check_levels(levels: Any) -> dict[GroupName, GroupLevel]:
     if not isinstance(levels, Mapping) or not levels:
         raise TypeError(
             f"`levels` must be a mapping from groups to levels; got {levels!r}. "
             "Pass {'read': 0.2, 'write': 0.01}, for example."
         )
-    return {check_group("levels", name): level for name, level in levels.items()}
+    odd = [level for level in levels.values() if isinstance(level, tuple | list) and len(level) != 2]
+    if odd:
+        raise ValueError(
+            f"`levels` must hold a level, or a pair of alpha and beta, for each group; got {odd[0]!r}. "
+            "Pass {'write': (0.2, 0.01)}, for example."
+        )
+    return {
+        check_group("levels", name): tuple(level) if isinstance(level, list) else level
+        for name, level in levels.items()
+    }
 
 
 def _check_calibrators(calibrators: Any) -> None:

@@ -78,7 +78,6 @@ def _why(result: GuardResult) -> str:
         GuardReason.OTHER_TOOL: "calls of this tool cannot be judged yet",
         GuardReason.CONTEXT_FAILED: "the call could not be described to its checks",
         GuardReason.UNKNOWN_GROUP: "no level of risk is declared for the call",
-        GuardReason.SESSION_OVER: "as many calls as were planned have been made",
     }
     return found.get(result.reason_code, "the guard did not accept the call")
 

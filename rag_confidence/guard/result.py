@@ -24,7 +24,6 @@ class GuardReason(StrEnum):
     OTHER_TOOL = "other_tool"
     CONTEXT_FAILED = "context_failed"
     UNKNOWN_GROUP = "unknown_group"
-    SESSION_OVER = "session_over"
 
 
 @dataclass(frozen=True, eq=False)

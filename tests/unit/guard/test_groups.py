@@ -113,6 +113,19 @@ def test_records_go_to_groups_with_all_that_is_known_of_them() -> None:
     assert found.calibrators["read"].labeling_source == "human"
 
 
+def test_a_group_may_have_a_level_for_bad_calls_of_its_own() -> None:
+    """A pair is alpha and beta; groups with a single level take beta from the options."""
+    bad = [(call(50.0 + score, tool="read"), False) for score in range(99)]
+    bad += [(call(1050.0 + score, tool="write"), False) for score in range(99)]
+    found = calibrate_groups(
+        SCORER, [*DATA, *bad], by_tool, levels={"read": "0.2", "write": ("0.2", "0.01")}, beta="0.1"
+    )
+    assert (found.calibrators["read"].beta, found.calibrators["write"].beta) == (0.1, 0.01)
+    guarantee = found.decide(call(1001.0, tool="write")).guarantee
+    assert guarantee is not None
+    assert "at most 1 % of bad calls are accepted" in guarantee.sentence
+
+
 def test_awaited_scorers_work_in_groups() -> None:
     """adecide asks the calibrator of the group."""
     assert asyncio.run(grouped().adecide(call(1.0, tool="read"))).accepted
@@ -139,6 +152,16 @@ def test_a_declared_group_needs_good_calls() -> None:
     refuse(
         ValueError, "got none of 'write'", lambda: _fit([*((one, True) for one in READS), (WRITES[0], False)])
     )
+
+
+def test_a_pair_of_levels_has_two() -> None:
+    """Three levels, or one in brackets, are refused."""
+    for odd in ((0.1,), (0.1, 0.2, 0.3), []):
+        refuse(
+            ValueError,
+            "^`levels` must hold a level, or a pair",
+            lambda odd=odd: calibrate_groups(SCORER, DATA, by_tool, levels={"read": odd, "write": 0.1}),
+        )
 
 
 @pytest.mark.parametrize("levels", [{}, None, [("read", 0.1)], "read"])
