@@ -185,11 +185,12 @@ class SqliteBackend:
     def _discard(self, connection: sqlite3.Connection | None) -> None:
         if connection is None:
             return
-        with self._lock:
-            self._open.discard(connection)
         # A connection that cannot even be closed has been reported by what broke it.
         with suppress(sqlite3.Error):
             connection.close()
+        with self._lock:
+            self._open.discard(connection)
+        self._leave_file()
 
     def marked_version(self, transaction: Transaction) -> int | None:
         """Schema version of the store; None where there is none yet."""
@@ -215,14 +216,22 @@ class SqliteBackend:
         self._closed = closed_before
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; those that are lent when they come back.
+
+        SQLite crashes the process if a connection is closed under a thread that uses it.
+        """
         with self._lock:
             self._closed = True
-            connections, self._open, self._idle = [*self._open], set(), []
-            file, self._file = self._file, None
-        for connection in connections:
-            with suppress(sqlite3.Error):
-                connection.close()
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self._discard(connection)
+        self._leave_file()
+
+    def _leave_file(self) -> None:
+        with self._lock:
+            file = self._file if self._closed and not self._open else None
+            if file is not None:
+                self._file = None
         if file is not None:
             HANDLES.leave(file)
 

@@ -13,7 +13,7 @@ How To Corrupt An SQLite Database File, section 2.2, https://www.sqlite.org/howt
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from threading import Lock
 
 MAGIC = b"SQLite format 3\x00"
@@ -32,10 +32,12 @@ class Handles:
         self._lock = Lock()
         self._kept: dict[_File, int] = {}
         self._users: Counter[_File] = Counter()
+        self._left: deque[_File] = deque()
 
     def start_of(self, path: str, length: int) -> bytes:
         """The first bytes of a file."""
         with self._lock:
+            self._forget_left()
             known = self._kept.get(_file_of(os.stat(path)))
             if known is not None:
                 return _read(known, length)
@@ -62,11 +64,23 @@ class Handles:
             return file
 
     def leave(self, file: _File) -> None:
-        """Note that it was closed: after the last one nothing is locked, and nothing need stay open."""
-        with self._lock:
+        """Note that it was closed: after the last one nothing is locked, and nothing need stay open.
+
+        The garbage collector may call this within another method, so that it must not wait for the lock.
+        """
+        self._left.append(file)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._forget_left()
+            finally:
+                self._lock.release()
+
+    def _forget_left(self) -> None:
+        while self._left:
+            file = self._left.popleft()
             self._users[file] -= 1
             if self._users[file] > 0:
-                return
+                continue
             del self._users[file]
             handle = self._kept.pop(file, None)
             if handle is not None:
@@ -75,6 +89,7 @@ class Handles:
     def is_open(self, path: str | os.PathLike[str]) -> bool:
         """Whether a store of this file is open in this process."""
         with self._lock:
+            self._forget_left()
             return _file_of(os.stat(path)) in self._users
 
     def after_fork(self) -> None:
