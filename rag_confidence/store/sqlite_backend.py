@@ -130,6 +130,7 @@ class SqliteBackend:
     @contextmanager
     def _lent(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
         connection = None
+        self._check_file()
         try:
             connection = self._taken()
             yield connection
@@ -140,6 +141,14 @@ class SqliteBackend:
             self._rolled_back(connection)
             raise
         self._give_back(connection)
+
+    def _check_file(self) -> None:
+        """Refuse a file that was deleted or replaced: SQLite would go on with one that nobody finds again."""
+        if self._file is not None and not HANDLES.is_at(self.name, self._file):
+            raise StoreError(
+                f"`path` must be the file that was opened; got another one, or none, at {self.name!r}. "
+                "Open the store again: the file was deleted or replaced."
+            )
 
     def _rolled_back(self, connection: sqlite3.Connection | None) -> None:
         if connection is None:

@@ -92,6 +92,13 @@ class Handles:
             self._forget_left()
             return _file_of(os.stat(path)) in self._users
 
+    def is_at(self, path: str, file: _File) -> bool:
+        """Whether a path still leads to the file that `enter` was told of."""
+        try:
+            return _file_of(os.stat(path)) == file
+        except FileNotFoundError:
+            return False
+
     def after_fork(self) -> None:
         """Free the lock, which a thread of the parent may have held."""
         self._lock = Lock()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from refusals import refuse
 
 from rag_confidence._calls import ToolCallContext
@@ -72,3 +74,17 @@ def test_a_store_can_be_closed_while_threads_use_it(tmp_path: Path) -> None:
     assert all("must be open" in error for error in errors)
     with CalibrationStore(tmp_path / "calls.db") as again:
         assert {record.id for record in again.query()} == set(numbers)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere an open file cannot be deleted")
+def test_a_file_that_is_gone_takes_no_writes(tmp_path: Path) -> None:
+    """They would go to a file without a name, and be lost with the process."""
+    path = tmp_path / "calls.db"
+    with CalibrationStore(path) as store:
+        store.add(ToolCallContext("search"))
+        path.unlink()
+        refuse(StoreError, "the file that was opened", lambda: store.add(ToolCallContext("search")))
+        with CalibrationStore(path) as other:
+            assert other.add(ToolCallContext("news")) == 1
+            refuse(StoreError, "the file that was opened", store.query)
+            assert other.count() == 1
