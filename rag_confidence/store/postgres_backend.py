@@ -68,7 +68,8 @@ class PostgresBackend:
         self._errors: Any = alchemy.exc
         address = _address(alchemy, url)
         self.name = address.render_as_string(hide_password=True)
-        self._engine = alchemy.create_engine(address, pool_size=8, max_overflow=-1)
+        # Asked before each use, a connection that the server has closed since is replaced.
+        self._engine = alchemy.create_engine(address, pool_size=8, max_overflow=-1, pool_pre_ping=True)
         self._wait = wait
         self._settings = {
             "wait": str(max(1, round(1000 * wait))),
@@ -123,9 +124,17 @@ class PostgresBackend:
             raise closed(self.name)
         try:
             with self._engine.connect() as connection:
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    self._come_back(connection)
         except self._errors.SQLAlchemyError as error:
             raise self._explained(error, writing=writing) from error
+
+    def _come_back(self, connection: Any) -> None:
+        if self._closed and not connection.invalidated:
+            # The pool that it came from is gone, and nobody would close it.
+            connection.detach()
 
     def _explained(self, error: Exception, *, writing: bool) -> StoreError:
         cause = getattr(error, "orig", None) or error

@@ -84,3 +84,36 @@ def test_a_connection_lost_in_a_commit_leaves_it_open_what_was_kept(url: str) ->
         message = refuse(StoreError, "lost during a commit", lose_the_connection)
         assert "Nothing of this write was kept" not in message
         assert store.count() == 0
+
+
+def is_gone(store: CalibrationStore, server: int) -> bool:
+    """Whether a process of the server ends, as another connection sees it."""
+    sql = "SELECT 1 FROM pg_stat_activity WHERE pid = :server"
+    return any(not store._access.rows(sql, {"server": server}) for _ in range(2000))
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_server_that_was_restarted_is_asked_again(url: str) -> None:
+    """Idle connections that it closed are replaced, and no call fails for them."""
+    with CalibrationStore(url) as store:
+        ((server,),) = store._access.rows("SELECT pg_backend_pid()", {})
+        with CalibrationStore(url) as other:
+            other._access.rows("SELECT pg_terminate_backend(:server)", {"server": server})
+            while other._access.rows(
+                "SELECT 1 FROM pg_stat_activity WHERE pid = :server", {"server": server}
+            ):
+                pass
+        assert store.count() == 0
+
+
+@pytest.mark.needs_postgres
+@pytest.mark.needs_extra("postgres")
+def test_a_connection_in_use_is_closed_when_it_comes_back(url: str) -> None:
+    """Closing the store waits for nobody, and leaves no connection behind."""
+    store = CalibrationStore(url)
+    with store._access._backend.reading() as transaction:
+        ((server,),) = transaction.rows("SELECT pg_backend_pid()")
+        store.close()
+    with CalibrationStore(url) as other:
+        assert is_gone(other, server)
