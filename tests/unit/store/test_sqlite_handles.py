@@ -9,15 +9,12 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from refusals import refuse
 
 from rag_confidence._calls import ToolCallContext
 from rag_confidence.errors import StoreError
 from rag_confidence.store import CalibrationStore
 from rag_confidence.store.sqlite_handles import HANDLES, Handles
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="only POSIX locks belong to a process")
 
 # Whether another process could lock the bytes that SQLite locks while a database is open.
 PROBE = """
