@@ -20,7 +20,11 @@ def test_a_journal_that_cannot_be_switched_fails_no_write(tmp_path: Path) -> Non
     """The write is committed when that is tried, and an error would say that nothing of it was kept."""
     path = tmp_path / "calls.db"
     backend = SqliteBackend.opened(path, synchronous="full", wait=0.0, create=True)
-    with closing(backend), closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(path)) as writer:
+    with (
+        closing(backend),
+        closing(sqlite3.connect(path)) as reader,
+        closing(sqlite3.connect(path, timeout=0)) as writer,
+    ):
         writer.execute("CREATE TABLE t (a)")
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM t")
