@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, Unpack
 
 from rag_confidence import _artefact
-from rag_confidence._calls import ToolCallContext
+from rag_confidence._calls import CallRecord, ToolCallContext
 from rag_confidence._history import GroupName, check_group
 from rag_confidence._types import Decision
 from rag_confidence.conformal.quantile import Level
@@ -33,8 +33,9 @@ class GroupedCalibrator:
 
     Attributes
     ----------
-    rule : callable
-        From a `ToolCallContext` to the name of its group, fixed before outcomes were looked at.
+    rule : callable or None
+        From a `ToolCallContext` to the name of its group, fixed before outcomes were looked at. Without one
+        every call abstains: give each tool the entry of `calibrators` that is for its calls.
     calibrators : mapping of str or int to Calibrator
         One a group. A call of any other group, and one on which the rule raises, abstains: no group falls
         back on the threshold of others.
@@ -45,7 +46,7 @@ class GroupedCalibrator:
         For a rule that cannot be called, for no groups, and for a calibrator that is for another group.
     """
 
-    rule: GroupRule
+    rule: GroupRule | None
     calibrators: Mapping[GroupName, Calibrator]
     tool_names: frozenset[str] | None = field(init=False)
 
@@ -88,6 +89,8 @@ class GroupedCalibrator:
         return await self.calibrators[found].adecide(context)
 
     def _found(self, context: ToolCallContext) -> GroupName | _NoGroup:
+        if self.rule is None:
+            return _NoGroup("there is no group rule. Let one of `calibrators` judge it")
         try:
             name: Any = self.rule(context)
             known = isinstance(name, str | int) and not isinstance(name, bool) and name in self.calibrators
@@ -116,7 +119,7 @@ class _NoGroup:
 def calibrate_groups(
     scorers: Scorers,
     calibration_data: CalibrationData,
-    rule: GroupRule,
+    rule: GroupRule | None = None,
     *,
     levels: Mapping[GroupName, GroupLevel],
     **options: Unpack[Options],
@@ -129,7 +132,8 @@ def calibrate_groups(
         As for `calibrate`. Labelled calls of groups that `levels` lacks are refused.
     rule : callable
         From a `ToolCallContext` to the name of its group. Fix it before you look at outcomes: a rule that was
-        chosen to make a group look good has no guarantee.
+        chosen to make a group look good has no guarantee. None takes the `group` that each `CallRecord` was
+        stored with, such as by ``wrap(..., store=store, group="write")``; use ``.calibrators["write"]`` then.
     levels : mapping of str or int to level, or to a pair of levels
         Alpha of each declared group, for example ``{"read": 0.05, "write": 0.2}``, or its alpha and beta. A
         smaller alpha does not make a group safer: it stops fewer good calls, and with them fewer bad ones.
@@ -151,8 +155,8 @@ def calibrate_groups(
     Raises
     ------
     TypeError, ValueError
-        As `calibrate`, for a rule that raises or names an undeclared group, and for a group without good
-        calls.
+        As `calibrate`, for a rule that raises or names an undeclared group, for calls without a recorded
+        group where there is no rule, and for a group without good calls.
 
     Notes
     -----
@@ -187,19 +191,21 @@ def calibrate_groups(
 
 
 def _split(
-    calls: Calls, rule: GroupRule, declared: Mapping[GroupName, GroupLevel]
+    calls: Calls, rule: GroupRule | None, declared: Mapping[GroupName, GroupLevel]
 ) -> dict[GroupName, list[Any]]:
     """The entries of each group, of which each has a good one."""
     parts: dict[GroupName, list[Any]] = {name: [] for name in declared}
     lacking = set(declared)
     for at, (context, good) in enumerate(zip(calls.contexts, calls.good, strict=True)):
-        name = _named(at, context, rule)
+        record = calls.records.get(at)
+        name = _recorded(at, record) if rule is None else _named(at, context, rule)
         if name not in parts:
             raise ValueError(
-                f"`rule` must name a group of `levels` ({', '.join(map(repr, declared))}); got {name!r} for "
-                f"labelled call {at}. Declare its level, or leave such calls out."
+                f"`{'group' if rule is None else 'rule'}` must name a group of `levels` "
+                f"({', '.join(map(repr, declared))}); got {name!r} for labelled call {at}. "
+                "Declare its level, or leave such calls out."
             )
-        parts[name].append(calls.records.get(at, (context, good)))
+        parts[name].append(record or (context, good))
         lacking -= {name} if good else set()
     if lacking:
         raise ValueError(
@@ -221,8 +227,17 @@ def _named(at: int, context: ToolCallContext, rule: GroupRule) -> GroupName:
     return check_group("rule(context)", name)
 
 
+def _recorded(at: int, record: CallRecord | None) -> GroupName:
+    if record is None or record.group is None:
+        raise ValueError(
+            f"`rule` must be a function where a call has no recorded group; got None for labelled call {at}. "
+            "Pass a function from a context to a group."
+        )
+    return record.group
+
+
 def _check_rule(rule: Any) -> None:
-    if not callable(rule):
+    if rule is not None and not callable(rule):
         raise TypeError(
             f"`rule` must be callable; got {type(rule).__name__}. Pass a function from a context to a group."
         )

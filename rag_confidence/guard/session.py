@@ -24,6 +24,12 @@ _NOT_CLAIMED = (
     "of the trajectory.",
     "Anything about calls beyond those that were planned.",
 )
+_OFTEN_FAILED = (
+    "That good calls are rarely abstained on where scorers often fail: among those calibration sets that "
+    "support the session the rate can be as large as alpha, divided by how often a set supports it."
+)
+_AVERAGE = "on average over calibration sets"
+_NO_ERROR = "one that supports no such session counting as no error"
 
 
 class Session:
@@ -36,7 +42,7 @@ class Session:
     ----------
     calibrator : Calibrator
     calls : int
-        How many calls are planned, fixed before the first one.
+        How many calls are planned, fixed before the first one, and not by how often a scorer failed.
     alpha : float, str, Fraction or Decimal, optional
         Level of the whole session in (0, 1): of any good call being abstained on, or with beta rejected. By
         default that of the calibrator.
@@ -61,10 +67,13 @@ class Session:
     The union bound: P(any of the T calls is an error) is at most the sum of T levels alpha / T. It needs no
     independence, and calls may depend on what earlier ones returned as long as each by itself is exchangeable
     with the calibration calls. A level alpha / T has a finite threshold for n good calls only where
-    T <= alpha (n + 1), or T <= alpha (n + 1) / (f + 1) where a scorer failed on f of them.
+    T <= alpha (n + 1), or T <= alpha (n + 1) / (f + 1) where a scorer failed on f of them. So a scorer that
+    fails now and then lets chance decide whether there is a session at all: what is bounded is the
+    probability that there is one and a good call in it is abstained on.
 
     No published result bounds what a sequence of accepted calls does, and none is claimed here. A session may
-    be shared by threads; it is a `Decider`, so that `wrap` takes it in place of a calibrator.
+    be shared by threads, though not by processes; it is a `Decider`, so that `wrap` takes it in place of a
+    calibrator.
 
     Examples
     --------
@@ -83,7 +92,7 @@ class Session:
             raise TypeError(
                 f"`calibrator` must be a Calibrator; got {type(given).__name__}. Make one with calibrate()."
             )
-        self.calls = check_count("calls", calls, 1)
+        self._calls = check_count("calls", calls, 1)
         level = calibrator.level if alpha is None else as_level(alpha)
         bad_level = calibrator.beta_level if beta is None else as_level(beta, "beta")
         _refuse_plan(calibrator, self.calls, level, bad_level)
@@ -93,6 +102,11 @@ class Session:
         self.guarantee = _guarantee(self._each, self.calls, level, bad_level)
         self._spent = 0
         self._lock = Lock()
+
+    @property
+    def calls(self) -> int:
+        """Calls that are planned."""
+        return self._calls
 
     @property
     def spent(self) -> int:
@@ -211,11 +225,14 @@ def _guarantee(each: Calibrator, calls: int, level: Fraction, beta: Fraction | N
     if beta is not None:
         claim = f"any bad one is accepted with probability {percent(beta)} at most, and {claim}"
     bad = "" if beta is None else f"{each.n_bad} bad and "
+    # With beta a call on which a scorer failed is neither accepted nor rejected, and so no error.
+    average = _AVERAGE if beta is not None else f"{_AVERAGE}, {_NO_ERROR}"
+    failing = () if beta is not None else (_OFTEN_FAILED,)
     group = "" if each.group is None else f" of the group {each.group!r}"
     sentence = (
         f"If each of the {calls} calls{group} planned for this session is, by itself, like the {bad}"
         f"{each.n_good} good ones that the thresholds rest on (exchangeable; judged {origin(each.history)}), "
-        f"then among all of them {claim}, on average over calibration sets. "
+        f"then among all of them {claim}, {average}. "
         "Nothing is said of what the calls achieve together."
     )
     event = "a bad call is ACCEPTED" if beta is not None else "a good call is not ACCEPTED"
@@ -224,9 +241,14 @@ def _guarantee(each: Calibrator, calls: int, level: Fraction, beta: Fraction | N
         kind="session",
         event=f"among {calls} calls, {event}",
         bound=float(level if beta is None else beta),
-        conditioning=f"for all {calls} planned calls together, on average over calibration sets",
+        conditioning=f"for all {calls} planned calls together, {average}",
         alpha=float(level if beta is None else beta),
         alpha_reject=None if beta is None else float(level),
-        not_claimed=(*_NOT_CLAIMED, *(text for text in one.not_claimed if "several calls" not in text)),
+        not_claimed=(*_NOT_CLAIMED, *failing, *filter(_of_any_size, one.not_claimed)),
         sentence=sentence,
     )
+
+
+def _of_any_size(text: str) -> bool:
+    """Whether what is not claimed for one call is left as it is for several."""
+    return "several calls" not in text and "scorers often fail" not in text

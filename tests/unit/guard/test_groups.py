@@ -126,6 +126,36 @@ def test_a_group_may_have_a_level_for_bad_calls_of_its_own() -> None:
     assert "at most 1 % of bad calls are accepted" in guarantee.sentence
 
 
+def test_without_a_rule_records_say_their_group() -> None:
+    """rule=None takes the groups that records were stored with; a new call goes to its group's calibrator."""
+    records = [CallRecord(one, True, group="small") for one in READS]
+    records += [CallRecord(one, True, group="large") for one in WRITES]
+    found = calibrate_groups(SCORER, records, levels={"small": "0.2", "large": "0.05"})
+    assert found.calibrators["large"].threshold == grouped().calibrators["write"].threshold
+    assert found.calibrators["small"].decide(READS[0]).accepted
+    result = found.decide(READS[0])
+    assert result.reason_code is GuardReason.UNKNOWN_GROUP
+    assert "there is no group rule" in result.reason
+    assert found.group_of(READS[0]) is None
+
+
+def test_without_a_rule_each_call_needs_a_recorded_group() -> None:
+    """Pairs and records without a group are refused, and so is a group that nobody declared."""
+    record = CallRecord(READS[0], True, group="small")
+    for odd in ((READS[1], True), CallRecord(READS[1], True)):
+        said = refuse(
+            ValueError,
+            "^`rule` must be a function where",
+            lambda odd=odd: calibrate_groups(SCORER, [record, odd], levels={"small": 0.1}),
+        )
+        assert "for labelled call 1" in said
+    refuse(
+        ValueError,
+        "^`group` must name a group of `levels`",
+        lambda: calibrate_groups(SCORER, [record], levels={"large": 0.1}),
+    )
+
+
 def test_awaited_scorers_work_in_groups() -> None:
     """adecide asks the calibrator of the group."""
     assert asyncio.run(grouped().adecide(call(1.0, tool="read"))).accepted
@@ -179,7 +209,7 @@ def test_bad_parts_are_named() -> None:
     refuse(
         TypeError, "^`rule` must be callable", lambda: calibrate_groups(SCORER, DATA, "tool", levels=LEVELS)
     )  # type: ignore[arg-type]
-    refuse(TypeError, "^`rule` must be callable", lambda: GroupedCalibrator(None, grouped().calibrators))  # type: ignore[arg-type]
+    refuse(TypeError, "^`rule` must be callable", lambda: GroupedCalibrator("tool", grouped().calibrators))  # type: ignore[arg-type]
     refuse(TypeError, "^`calibrators` must be a mapping", lambda: GroupedCalibrator(by_tool, {}))
     refuse(TypeError, "must be a Calibrator", lambda: GroupedCalibrator(by_tool, {"read": SCORER}))  # type: ignore[dict-item]
     plain = quietly([float(at) for at in range(30)])

@@ -90,6 +90,23 @@ def test_every_decision_states_the_guarantee_of_the_session() -> None:
     assert not any("several calls" in text for text in found.not_claimed)
 
 
+def test_sets_that_support_no_session_are_said_to_count_as_no_error() -> None:
+    """Failing scorers let chance refuse a session, so the bound does not hold given that there is one."""
+    one = session(5).guarantee
+    assert "one that supports no such session counting as no error" in one.sentence
+    assert "one that supports no such session counting as no error" in one.conditioning
+    assert sum("scorers often fail" in text for text in one.not_claimed) == 1
+    both = Session(quietly(GOOD, [50.0 + at for at in range(99)], beta=0.2), 4).guarantee
+    assert "no such session" not in both.sentence
+    assert not any("scorers often fail" in text for text in both.not_claimed)
+
+
+def test_a_plan_cannot_be_made_longer() -> None:
+    """The number of planned calls is fixed when the session begins."""
+    with pytest.raises(AttributeError):
+        session(2).calls = 3  # type: ignore[misc]
+
+
 def test_a_session_of_both_kinds_bounds_bad_calls() -> None:
     """With beta the event is a bad call that is accepted."""
     calibrator = quietly(GOOD, [50.0 + at for at in range(99)], beta=0.2)
