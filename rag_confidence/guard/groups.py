@@ -18,7 +18,8 @@ from rag_confidence.guard.calibrator import Calibrator
 from rag_confidence.guard.reading import CalibrationData, Calls, read_calls
 from rag_confidence.guard.request import Options, Scorers
 from rag_confidence.guard.result import GuardReason, GuardResult
-from rag_confidence.guard.scorers import Scorer
+from rag_confidence.guard.scorers import Scorer, said_by
+from rag_confidence.guard.tools import refuse_awaitable
 
 GroupRule: TypeAlias = Callable[[ToolCallContext], GroupName]
 """From a call to the name of its group."""
@@ -92,14 +93,16 @@ class GroupedCalibrator:
         if self.rule is None:
             return _NoGroup("there is no group rule. Let one of `calibrators` judge it")
         try:
-            name: Any = self.rule(context)
-            known = isinstance(name, str | int) and not isinstance(name, bool) and name in self.calibrators
+            name = _asked(self.rule, context)
+            named = isinstance(name, str | int) and not isinstance(name, bool)
+            if named and name in self.calibrators:
+                return name  # type: ignore[no-any-return]
+            # What is no name may be unable to show itself.
+            shown = repr(name) if named else f"no string or integer but {type(name).__name__}"
         except Exception as error:  # noqa: BLE001
-            return _NoGroup(f"its group rule raised {type(error).__name__}: {error}")
-        if known:
-            return name  # type: ignore[no-any-return]
+            return _NoGroup(f"its group rule raised {type(error).__name__}: {said_by(error)}")
         declared = ", ".join(map(repr, self.calibrators))
-        return _NoGroup(f"its group rule named {name!r}, and the calibrated groups are {declared}")
+        return _NoGroup(f"its group rule named {shown}, and the calibrated groups are {declared}")
 
     def _abstained(self, context: ToolCallContext, found: _NoGroup) -> GuardResult:
         return GuardResult(
@@ -218,13 +221,19 @@ def _split(
 
 def _named(at: int, context: ToolCallContext, rule: GroupRule) -> GroupName:
     try:
-        name = rule(context)
+        name = _asked(rule, context)
     except Exception as error:
         raise ValueError(
-            f"`rule` must name the group of every calibration call; got {type(error).__name__}: {error} for "
-            f"labelled call {at}. Let it name a group for calls like that."
+            f"`rule` must name the group of every calibration call; got {type(error).__name__}: "
+            f"{said_by(error)} for labelled call {at}. Let it name a group for calls like that."
         ) from error
     return check_group("rule(context)", name)
+
+
+def _asked(rule: GroupRule, context: ToolCallContext) -> Any:
+    name: Any = rule(context)
+    refuse_awaitable("rule", name, "Pass a function that is not awaited.")
+    return name
 
 
 def _recorded(at: int, record: CallRecord | None) -> GroupName:

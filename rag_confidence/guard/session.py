@@ -169,6 +169,11 @@ class Session:
         """`decide` for scorers that are awaited."""
         return await self.reserve().adecide(context)
 
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "`session` must be shared; got a copy, with which its calls would be spent twice. Pass the session."
+        )
+
     def __repr__(self) -> str:
         return f"Session({self.remaining} of {self.calls} calls left, {self._each!r})"
 

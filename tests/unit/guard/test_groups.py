@@ -84,6 +84,52 @@ def test_what_is_no_group_name_abstains(odd: Any) -> None:
     assert found.decide(call(1.0)).reason_code is GuardReason.UNKNOWN_GROUP
 
 
+class Unshown:
+    """What raises when it is shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+class Silent(Exception):
+    """An error without words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def awaited(_: ToolCallContext) -> str:
+    """A rule that is awaited."""
+    return "read"
+
+
+def silent(_: ToolCallContext) -> str:
+    """A rule whose error cannot be printed."""
+    raise Silent
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (lambda _: Unshown(), "named no string or integer but Unshown"),
+        (silent, "raised Silent"),
+        (awaited, "raised TypeError: `rule` must return its result; got coroutine"),
+    ],
+)
+def test_odd_rules_abstain_and_are_refused_in_calibration(rule: Any, says: str) -> None:
+    """Whatever a rule does, a call abstains with a reason, and a calibration is refused."""
+    found = GroupedCalibrator(rule, grouped().calibrators)
+    for result in (found.decide(READS[0]), asyncio.run(found.adecide(READS[0]))):
+        assert result.reason_code is GuardReason.UNKNOWN_GROUP
+        assert says in result.reason
+    if rule in (silent, awaited):
+        refuse(
+            ValueError,
+            "^`rule` must name the group of every",
+            lambda: calibrate_groups(SCORER, DATA, rule, levels=LEVELS),
+        )
+
+
 def test_a_group_with_too_few_calls_abstains_and_says_what_is_missing() -> None:
     """Its threshold is infinite, the other groups are as they were."""
     few = [*((one, True) for one in READS), *((one, True) for one in WRITES[:5])]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -105,6 +107,12 @@ def test_a_plan_cannot_be_made_longer() -> None:
     """The number of planned calls is fixed when the session begins."""
     with pytest.raises(AttributeError):
         session(2).calls = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("doubled", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_session_cannot_be_spent_twice(doubled: Any) -> None:
+    """Copies and pickles are refused: each would have all calls that are left."""
+    refuse(TypeError, "^`session` must be shared", lambda: doubled(session(2)))
 
 
 def test_a_session_of_both_kinds_bounds_bad_calls() -> None:
