@@ -171,7 +171,7 @@ class Session:
 
     def __reduce__(self) -> str:
         raise TypeError(
-            "`session` must be shared; got a copy, with which its calls would be spent twice. Pass the session."
+            "`session` must be shared; got a copy, whose calls would be spent twice. Pass the session itself."
         )
 
     def __repr__(self) -> str:
