@@ -60,6 +60,8 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit a gate to labelled scores; exit code 1 if it can never accept."""
+    if target_risk is not None:
+        _refuse_conformal(alpha, alpha_reject, guarantee)
     columns = Columns(score_column, label_column, group_column, id_column, cluster_column)
     rows = read_history(data, store, columns)
     shared: dict[str, Any] = {
@@ -89,6 +91,19 @@ def fit(
         gate.save(out)
         note(f"saved {out}")
     finish(as_json, gate_document(gate), gate_page(gate), negative=_never_accepts(gate))
+
+
+def _refuse_conformal(alpha: str, alpha_reject: str | None, guarantee: str) -> None:
+    """A risk gate has no such levels: they would be left unheard."""
+    for name, value, unset in (
+        ("--alpha", alpha, "0.1"),
+        ("--alpha-reject", alpha_reject, None),
+        ("--guarantee", guarantee, "marginal"),
+    ):
+        if value != unset:
+            raise ValueError(
+                f"`{name}` must be left out with --target-risk; got {value!r}. Pass one of them."
+            )
 
 
 def _risk_gate(rows: History, target_risk: str, delta: str, shared: dict[str, Any]) -> RiskGate:

@@ -26,9 +26,10 @@ from rag_confidence.adapters._cli.options import (
     Limit,
     Lines,
     ScoreColumn,
+    refuse_lines_in_document,
 )
 from rag_confidence.adapters._cli.printing import Part, facts, finish, rate_table, strict, table, write
-from rag_confidence.adapters._cli.reading import read_rows
+from rag_confidence.adapters._cli.reading import check_lengths, read_rows
 
 GateFile = Annotated[Path, typer.Option(help="A file that `gate fit --out` wrote.")]
 COLUMNS = ("row", "score", "decision", "labels", "p insufficient", "p sufficient", "margin")
@@ -45,11 +46,13 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Decide on new scores: ACCEPT, REJECT or ABSTAIN."""
+    refuse_lines_in_document(lines, as_json)
     found, rows = load_gate(gate), read_rows(data)
     scores = numbers(rows, score_column)
     check_made_alike(found, provenance_of(rows) if score_column == "kpi" else None)
     known = {row: score for row, score in enumerate(scores) if score is not None}
     groups = None if group_column is None else rows.column(group_column)
+    check_lengths(rows.name, {score_column: scores, str(group_column): groups})
     chosen = None if groups is None else [groups[row] for row in known]
     decided = apply_conformal_gate([*known.values()], found, chosen)
     listed = decisions(decided, [*known], len(scores))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +9,8 @@ import numpy as np
 import typer
 
 from rag_confidence import JointGate, fit_joint_gate
-from rag_confidence.adapters._cli.options import ExistingStore, Group, Json, Seed, Store, ToolName
-from rag_confidence.adapters._cli.pool import Pool, Selection, pool_of
+from rag_confidence.adapters._cli.options import ExistingStore, Group, Json, Seed, Store, ToolName, age
+from rag_confidence.adapters._cli.pool import Pool, Selection, pool_of, stored_group
 from rag_confidence.adapters._cli.printing import Part, facts, finish, finite, notes, table
 from rag_confidence.adapters._cli.progress import working
 from rag_confidence.guard.coverage import HEADER, CoverageCheck, coverage_check
@@ -38,9 +37,11 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show what a store holds: counts, times, scorers, and what is amiss."""
-    age = timedelta(days=staleness_days)
+    span = age("--staleness-days", staleness_days)
     with CalibrationStore(store, create=False) as opened:
-        found = opened.summary(enough=recommended_minimum, max_age=age, tool_name=tool_name, group=group)
+        found = opened.summary(
+            enough=recommended_minimum, max_age=span, tool_name=tool_name, group=stored_group(opened, group)
+        )
     negative = strict and bool(found.notes)
     finish(as_json, found.to_dict(), summary_page(found), negative=negative)
 
@@ -81,7 +82,7 @@ def threshold(
     as_json: Json = False,
 ) -> None:
     """Print the threshold of one check from its good calls; exit code 1 if they are too few."""
-    chosen = Selection(tool_name, group, timedelta(days=staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
     pool = pool_of(data, store, (check,) if check else (), chosen, single=True)
     gate = joint_gate(pool, alpha)
     finish(as_json, gate_document(gate, pool), gate_page(gate, pool), negative=not gate.certified)
@@ -144,10 +145,15 @@ def check_coverage(
     as_json: Json = False,
 ) -> None:
     """Hold the coverage of random splits against its exact band; exit code 1 if it lies outside."""
-    chosen = Selection(tool_name, group, timedelta(days=staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
     pool = pool_of(data, store, (check,) if check else (), chosen, single=True)
     found = measure(pool, alpha, calibration_size, trials, seed)
-    finish(as_json, found.to_dict(), coverage_page(found), negative=found.flagged)
+    finish(as_json, found.to_dict(), coverage_page(found), negative=failed(found))
+
+
+def failed(found: CoverageCheck) -> bool:
+    """Whether coverage is off, or no guard came out that accepts anything."""
+    return found.flagged or found.infinite == found.trials
 
 
 def measure(pool: Pool, alpha: str, calibration_size: int, trials: int, seed: int) -> CoverageCheck:
@@ -178,5 +184,16 @@ def coverage_page(found: CoverageCheck) -> list[Part]:
             ]
         ),
         "",
-        f"Not as it must be: {found.fault}." if found.flagged else "Coverage is as it must be.",
+        coverage_sentence(found),
     ]
+
+
+def coverage_sentence(found: CoverageCheck) -> str:
+    """What to make of a coverage check, and what it cannot show."""
+    if found.flagged:
+        return f"Not as it must be: {found.fault}."
+    if found.infinite == found.trials:
+        return "Every threshold is infinite: such a guard abstains on every call, and nothing was tested."
+    if found.tied:
+        return "Coverage is not too low; scores tie, so that it may be higher than asked, up to every call."
+    return "Coverage is as it must be."

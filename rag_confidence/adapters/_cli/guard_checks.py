@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,15 +17,17 @@ from rag_confidence.adapters._cli.guard import (
     StalenessDays,
     Trials,
     coverage_page,
+    failed,
     gate_document,
     gate_page,
     joint_gate,
     measure,
 )
-from rag_confidence.adapters._cli.options import Group, Json, Seed, Store, ToolName
+from rag_confidence.adapters._cli.options import Group, Json, Seed, Store, ToolName, age
 from rag_confidence.adapters._cli.pool import Pool, Selection, pool_of, pool_of_file
 from rag_confidence.adapters._cli.printing import Part, finish, finite, table
 from rag_confidence.adapters._cli.progress import working
+from rag_confidence.adapters._cli.reading import STDIN
 from rag_confidence.conformal.quantile import as_level
 from rag_confidence.guard.comparison import CheckComparison, compare_checks
 from rag_confidence.guard.coverage import threshold_of
@@ -49,7 +50,7 @@ def threshold(
     as_json: Json = False,
 ) -> None:
     """Print the joint threshold of several checks, and what each adds; exit code 1 if it is infinite."""
-    chosen = Selection(tool_name, group, timedelta(days=staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
     pool = pool_of(data, store, check or (), chosen, single=False)
     gate = joint_gate(pool, alpha)
     each = [_check(pool, gate, at) for at in range(len(gate.names))]
@@ -98,18 +99,27 @@ def check_coverage(
 
     Bad calls are those of --bad-data, or without it those of the data whose outcome is false.
     """
-    chosen = Selection(tool_name, group, timedelta(days=staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
     pool = pool_of(data, store, check or (), chosen, single=False)
     if bad_data is not None:
-        pool = with_bad(pool, pool_of_file(bad_data, pool.checks, single=False, judged=False))
+        pool = with_bad(pool, _bad_pool(data, bad_data, pool.checks))
     found = measure(pool, alpha, calibration_size, trials, seed)
-    document, parts, negative = found.to_dict(), coverage_page(found), found.flagged
+    document, parts, negative = found.to_dict(), coverage_page(found), failed(found)
     if compare:
         compared = _compare(pool, alpha, calibration_size, trials, seed)
         document["comparison"] = compared.to_dict()
         parts = [*parts, "", *comparison_page(compared)]
         negative = negative or not compared.of("joint").keeps_target
     finish(as_json, document, parts, negative=negative)
+
+
+def _bad_pool(data: Path | None, bad_data: Path, checks: tuple[str, ...]) -> Pool:
+    if data == bad_data == STDIN:
+        raise ValueError("`--bad-data` must be a file where --data is -; got - twice. Name a file for one.")
+    found = pool_of_file(bad_data, checks, single=False, judged=False)
+    if not len(found.scores):
+        raise ValueError(f"`{found.name}` must hold bad calls; got none. Leave --bad-data out.")
+    return found
 
 
 def with_bad(pool: Pool, bad: Pool) -> Pool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from rag_confidence import Provenance
 from rag_confidence._history import GroupName
 from rag_confidence._types import FloatArray, Mask
 from rag_confidence.adapters._cli.printing import note
-from rag_confidence.adapters._cli.reading import Rows, read_rows
+from rag_confidence.adapters._cli.reading import Rows, check_lengths, read_rows
 from rag_confidence.store import CalibrationStore
 
 # How a KPI was made, as its record says it.
@@ -88,23 +89,22 @@ def from_rows(rows: Rows, columns: Columns) -> History:
     """The rows of a file that have both a score and a label; how many have not is told on stderr."""
     scores = numbers(rows, columns.score)
     labels = outcomes(rows, columns.label)
+    named = {name: rows.column(name) for name in (columns.group, columns.row_id, columns.cluster) if name}
+    check_lengths(rows.name, {columns.score: scores, columns.label: labels, **named})
     kept = [row for row in range(len(scores)) if scores[row] is not None and labels[row] is not None]
     _tell(sum(score is None for score in scores), f"rows without {columns.score!r}")
     _tell(sum(label is None for label in labels), f"rows without {columns.label!r}")
 
-    def named(name: str | None) -> list[Any] | None:
-        if name is None:
-            return None
-        values = rows.column(name)
-        return [values[row] for row in kept]
+    def of(name: str | None) -> list[Any] | None:
+        return None if name is None else [named[name][row] for row in kept]
 
     return History(
         np.array([scores[row] for row in kept], dtype=np.float64),
         np.array([labels[row] for row in kept], dtype=bool),
-        named(columns.group),
+        of(columns.group),
         provenance_of(rows) if columns.score == "kpi" else None,
-        named(columns.row_id),
-        clusters=named(columns.cluster),
+        of(columns.row_id),
+        clusters=of(columns.cluster),
         rows=kept,
     )
 
@@ -116,6 +116,11 @@ def numbers(rows: Rows, name: str) -> list[float | None]:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise TypeError(
                 f"`{name}` must be a number; got {value!r} in {rows.place(row)}. Correct the row."
+            )
+        if value is not None and not abs(value) <= sys.float_info.max:
+            raise ValueError(
+                f"`{name}` must be finite; got {value!r} in {rows.place(row)}. Leave the score out where "
+                "there is none."
             )
     return values
 

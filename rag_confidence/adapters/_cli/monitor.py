@@ -9,11 +9,19 @@ from typing import Annotated
 
 import typer
 
-from rag_confidence import DriftMonitor, DriftState, RiskMonitor, RiskState
+from rag_confidence import (
+    CalibrationMismatch,
+    Decision,
+    DriftMonitor,
+    DriftState,
+    Provenance,
+    RiskMonitor,
+    RiskState,
+)
 from rag_confidence.adapters._cli.history import numbers, outcomes, provenance_of
 from rag_confidence.adapters._cli.options import Data, Json, LabelColumn, ScoreColumn
 from rag_confidence.adapters._cli.printing import finish, note
-from rag_confidence.adapters._cli.reading import Rows, read_rows
+from rag_confidence.adapters._cli.reading import STDIN, Rows, check_lengths, read_rows
 
 State = Annotated[
     Path, typer.Option(help="File of the monitor: made by the first run, carried on by later ones.")
@@ -36,20 +44,39 @@ def drift(
     as_json: Json = False,
 ) -> None:
     """Watch whether new scores still come from where the reference came from; exit code 1 on an alarm."""
+    _refuse_twice(data, reference)
     rows = read_rows(data)
+    made = provenance_of(rows) if score_column == "kpi" else None
     first = {"reference": reference, "false_alarm_rate": false_alarm_rate, "seed": seed}
     if _goes_on(state, first):
         monitor = DriftMonitor.load(state)
     else:
         known = None if reference is None else read_rows(reference)
+        if known is not None and score_column == "kpi":
+            _refuse_other("reference", provenance_of(known), made)
         monitor = DriftMonitor(
             () if known is None else _scores(known, score_column),
-            false_alarm_rate=false_alarm_rate or "0.01",
+            false_alarm_rate="0.01" if false_alarm_rate is None else false_alarm_rate,
             seed=seed or 0,
-            provenance=provenance_of(rows) if score_column == "kpi" else None,
+            provenance=made,
         )
+    _refuse_other("state", monitor.provenance, made)
     found = monitor.update_many(_scores(rows, score_column))
     _done(monitor, found, state, as_json)
+
+
+def _refuse_twice(data: Path, reference: Path | None) -> None:
+    if data == reference == STDIN:
+        raise ValueError("`--reference` must be a file where DATA is -; got - twice. Name a file for one.")
+
+
+def _refuse_other(option: str, known: Provenance | None, made: Provenance | None) -> None:
+    """Scores that were made in another way differ without any drift."""
+    if known is not None and made is not None and known != made:
+        raise CalibrationMismatch(
+            f"`--{option}` must hold scores made like the new ones; got {known.to_dict()} where those have "
+            f"{made.to_dict()}. Start another monitor."
+        )
 
 
 def risk(
@@ -72,7 +99,9 @@ def risk(
     elif target is None:
         raise ValueError("`--target` must be given in the first run; got none. Pass the bound to watch.")
     else:
-        monitor = RiskMonitor(target, false_alarm_rate=false_alarm_rate or "0.05")
+        monitor = RiskMonitor(
+            target, false_alarm_rate="0.05" if false_alarm_rate is None else false_alarm_rate
+        )
     found = monitor.update_many(_bad(rows, label_column, decision_column))
     _done(monitor, found, state, as_json)
 
@@ -99,11 +128,27 @@ def _scores(rows: Rows, name: str) -> list[float]:
 def _bad(rows: Rows, label: str, decision: str | None) -> list[bool]:
     labels = outcomes(rows, label)
     decided = [ACCEPTED] * len(labels) if decision is None else rows.column(decision)
-    wanted = [good for good, said in zip(labels, decided, strict=True) if str(said).lower() == ACCEPTED]
+    check_lengths(rows.name, {label: labels, str(decision): decided})
+    wanted = [
+        good
+        for row, (good, said) in enumerate(zip(labels, decided, strict=True))
+        if _is_accepted(rows, row, said)
+    ]
     known = [not good for good in wanted if good is not None]
     _tell(len(labels) - len(wanted), "rows that were not accepted")
     _tell(len(wanted) - len(known), f"rows without {label!r}")
     return known
+
+
+def _is_accepted(rows: Rows, row: int, said: object) -> bool:
+    """Whether a row was accepted; other words than those of decisions would leave out all rows."""
+    word = str(said).lower()
+    if said is not None and word not in [*Decision]:
+        raise ValueError(
+            f"`--decision-column` must hold accept, reject or abstain; got {said!r} in {rows.place(row)}. "
+            "Name the column of decisions."
+        )
+    return word == ACCEPTED
 
 
 def _tell(count: int, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rag_confidence._artefact import decode_float
+from rag_confidence._history import GroupName
 from rag_confidence._types import FloatArray, Mask
 from rag_confidence.adapters._cli.history import outcomes
 from rag_confidence.adapters._cli.printing import note
@@ -85,10 +87,19 @@ def pool_of(
     return pool_of_file(data or Path(), checks, single=single)
 
 
+def stored_group(opened: CalibrationStore, group: str | None) -> GroupName | None:
+    """The group of a store that an option means: 3 is the number, unless a group has that as its text."""
+    try:
+        number = int(group or "")
+    except ValueError:
+        return group
+    return group if opened.count(group=group) else number
+
+
 def pool_of_store(store: str, checks: Sequence[str], chosen: Selection, *, single: bool) -> Pool:
     """The labelled calls of a store that have a score of every check."""
-    conditions: Any = {"tool_name": chosen.tool_name, "group": chosen.group}
     with CalibrationStore(store, create=False) as opened:
+        conditions: Any = {"tool_name": chosen.tool_name, "group": stored_group(opened, chosen.group)}
         present = () if checks else opened.summary(**conditions).scorers
         names = chosen_checks(store, checks, [*present], single=single)
         found = [opened.history(name, max_age=chosen.max_age, **conditions) for name in names]
@@ -172,7 +183,7 @@ def _numbers(
 
 
 def _score(rows: Rows, row: int, name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
     if value == "inf":
         return decode_float(value)

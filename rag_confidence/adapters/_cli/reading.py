@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -57,6 +58,10 @@ class Rows:
             if name not in self.arrays:
                 self._refuse_column(name, [*self.arrays], self.name)
             values = self.arrays[name]
+            if np.ndim(values) == 0:
+                raise ValueError(
+                    f"`{name}` must have one value a row; got a single value in {self.name}. Write an array."
+                )
             return list(values.tolist() if isinstance(values, np.ndarray) else values)
         found = [_value(record, name) for record in self.records or ()]
         for row, value in enumerate(found):
@@ -83,6 +88,13 @@ class Rows:
         )
 
 
+def check_lengths(name: str, columns: Mapping[str, Sized | None]) -> None:
+    """Refuse columns of a file that belong together and differ in length: an archive may hold any."""
+    lengths = {column: len(values) for column, values in columns.items() if values is not None}
+    if len({*lengths.values()}) > 1:
+        raise ValueError(f"`{name}` must hold columns of one length; got {lengths}. Write one value a row.")
+
+
 def read_rows(path: Path) -> Rows:
     """The rows of a file, by the ending of its name; `-` is standard input.
 
@@ -92,7 +104,7 @@ def read_rows(path: Path) -> Rows:
         For what cannot be read, naming the file and the line.
     """
     if path == STDIN:
-        return _lines("standard input", sys.stdin)
+        return _lines("standard input", _standard_input())
     ending = path.suffix.lower()
     if ending in LINES:
         with path.open(encoding="utf-8-sig") as file:
@@ -101,6 +113,16 @@ def read_rows(path: Path) -> Rows:
     if ending not in readers:
         raise ValueError(f"`{path}` must end in {', '.join(ENDINGS)}; got {ending!r}. Name the format.")
     return readers[ending](path)
+
+
+def _standard_input() -> Iterator[str]:
+    """Lines of standard input, read as strictly as those of a file."""
+    stream: Any = sys.stdin
+    if stream is None:
+        raise OSError("standard input is closed")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8-sig", errors="strict")
+    return iter(stream)
 
 
 def _lines(name: str, file: Iterator[str]) -> Rows:
@@ -155,20 +177,14 @@ def read_json(path: Path) -> Any:
 def _document(path: Path) -> Rows:
     found = read_json(path)
     if isinstance(found, dict) and all(isinstance(column, list) for column in found.values()):
-        return Rows(str(path), arrays=_aligned(path, found))
+        check_lengths(str(path), found)
+        return Rows(str(path), arrays=found)
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
         raise ValueError(
             f"`{path}` must hold a list of objects, or an object of lists; got something else. "
             "Write one object a row."
         )
     return Rows(str(path), records=found)
-
-
-def _aligned(path: Path, columns: dict[str, Any]) -> dict[str, Any]:
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len({*lengths.values()}) > 1:
-        raise ValueError(f"`{path}` must hold columns of one length; got {lengths}. Write one value a row.")
-    return columns
 
 
 def _parquet(path: Path) -> Rows:

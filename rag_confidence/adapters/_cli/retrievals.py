@@ -11,7 +11,7 @@ import numpy as np
 from rag_confidence import MetricsBatch, score_many
 from rag_confidence._types import FloatArray
 from rag_confidence.adapters._cli.progress import advancing
-from rag_confidence.adapters._cli.reading import Rows
+from rag_confidence.adapters._cli.reading import Rows, check_lengths
 
 # Read by these names where they exist, and passed to `score_many` under them.
 EXTRAS = ("texts", "query_text", "candidates", "parents")
@@ -67,8 +67,17 @@ class Retrievals:
         columns = {name: values for name, values in found.items() if values is not None}
         if group is not None:
             columns["group"] = rows.column(group)
-        kept = {name: rows.optional(name) or [None] * len(queries) for name in keep}
+        kept = {name: _kept(rows, name) for name in keep}
+        check_lengths(rows.name, {query: queries, **columns, **kept})
         return cls(rows, queries, matrices, columns, kept)
+
+
+def _kept(rows: Rows, name: str) -> list[Any]:
+    """A column that goes into the records: one that no row has is a slip of the pen."""
+    found = rows.optional(name)
+    if found is None:
+        raise ValueError(f"`--keep` must name a column of {rows.name}; got {name!r}. Leave it out.")
+    return found
 
 
 def scored(retrievals: Retrievals, settings: dict[str, Any], k_requested: int | None) -> Iterator[Scored]:
@@ -79,7 +88,10 @@ def scored(retrievals: Retrievals, settings: dict[str, Any], k_requested: int | 
         batch = _assess(retrievals, part, settings, k_requested)
         for row, metrics in zip(range(part.start, part.stop), batch, strict=True):
             kept = {name: values[row] for name, values in retrievals.kept.items()}
-            yield Scored({**kept, **metrics.to_dict()}, metrics.narrate())
+            record = metrics.to_dict()
+            if taken := sorted({*kept} & {*record}):
+                raise ValueError(f"`--keep` must name no key of the record; got {taken[0]!r}. Leave it out.")
+            yield Scored({**kept, **record}, metrics.narrate())
 
 
 def _assess(

@@ -12,7 +12,15 @@ import typer
 from rag_confidence import ConfidenceModel, CorpusProfile
 from rag_confidence._artefact import whole_file
 from rag_confidence.adapters._cli.artefacts import load_gate, load_policy
-from rag_confidence.adapters._cli.options import Data, GroupColumn, Json, Limit, Lines, Seed
+from rag_confidence.adapters._cli.options import (
+    Data,
+    GroupColumn,
+    Json,
+    Limit,
+    Lines,
+    Seed,
+    refuse_lines_in_document,
+)
 from rag_confidence.adapters._cli.printing import Part, facts, finish, note, strict, table, write
 from rag_confidence.adapters._cli.reading import read_rows
 from rag_confidence.adapters._cli.retrievals import Retrievals, Scored, scored
@@ -52,6 +60,7 @@ def score(
 
     Columns texts, query_text, candidates, parents and k_requested are read where they exist.
     """
+    refuse_lines_in_document(lines, as_json)
     settings: dict[str, Any] = {
         "policy": None if policy is None else load_policy(policy),
         "profile": None if profile is None else CorpusProfile.load(profile),

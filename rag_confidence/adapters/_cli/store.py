@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rag_confidence.adapters._cli.options import ExistingStore, Group, Json, ToolName
+from rag_confidence.adapters._cli.options import ExistingStore, Group, Json, ToolName, age
+from rag_confidence.adapters._cli.pool import stored_group
 from rag_confidence.adapters._cli.printing import finish
 from rag_confidence.adapters._cli.progress import working
 from rag_confidence.store import CalibrationStore
@@ -35,7 +36,7 @@ def export(
         count = opened.export(
             path,
             tool_name=tool_name,
-            group=group,
+            group=stored_group(opened, group),
             labelled=labelled,
             since=moment("since", since),
             until=moment("until", until),
@@ -112,9 +113,9 @@ def prune(
     as_json: Json = False,
 ) -> None:
     """Delete old calls with their labels, for good."""
-    age = None if older_than_days is None else timedelta(days=older_than_days)
+    span = None if older_than_days is None else age("--older-than-days", older_than_days)
     with CalibrationStore(store, create=False) as opened, working("deleting"):
-        count = opened.prune(older_than=age, before=moment("before", before), keep_last=keep_last)
+        count = opened.prune(older_than=span, before=moment("before", before), keep_last=keep_last)
     finish(as_json, {"n_deleted": count}, [f"Deleted {count} calls."])
 
 
