@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, suppress
 from functools import cache
-from typing import Any
+from typing import IO, Any
 
 import typer
 
@@ -31,26 +30,39 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, StoreError, MemoryEr
 
 def run(arguments: list[str]) -> int:
     """Run one command line; its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a letter gets its number instead of an error.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        with shown_warnings():
-            code = _command(arguments)
-    except BrokenPipeError:
-        _forget_output()
-        return PIPE_CLOSED
+    with _open_stderr():
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that lacks a letter gets its number instead of an error.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            with shown_warnings():
+                code = _command(arguments)
+        except BrokenPipeError:
+            code = PIPE_CLOSED
+        _settle(sys.stdout)
+        _settle(sys.stderr)
     return code
+
+
+@contextmanager
+def _open_stderr() -> Iterator[None]:
+    """Python has no stream where a shell closed it: what is told there then goes nowhere."""
+    if sys.stderr is not None:
+        yield
+        return
+    with redirect_stderr(io.StringIO()):
+        yield
 
 
 def _command(arguments: list[str]) -> int:
     try:
-        with _root().make_context(PROGRAM, arguments) as context:
-            _root().invoke(context)
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
+        code = _invoked(arguments)
+        # A disk that is full shows here, as an error like any other.
         sys.stdout.flush()
-    except typer.Exit as done:
-        return done.exit_code
+        return code
     except typer.Abort:
         return INTERRUPTED
     except BrokenPipeError:
@@ -58,10 +70,15 @@ def _command(arguments: list[str]) -> int:
     except UsageError as problem:
         return _refuse(f"{_words(problem)} See {PROGRAM} --help.")
     except USER_ERRORS as problem:
-        if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
-            # What could not be written would be tried again, and fail aloud, when the process ends.
-            _forget_output()
         return _refuse(_told(problem))
+
+
+def _invoked(arguments: list[str]) -> int:
+    try:
+        with _root().make_context(PROGRAM, arguments) as context:
+            _root().invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
     return 0
 
 
@@ -71,7 +88,9 @@ def _root() -> Any:
 
 
 def _refuse(message: str) -> int:
-    note(f"error: {message}")
+    # Where nobody can be told, the exit code still says it.
+    with suppress(OSError):
+        note(f"error: {message}")
     return BAD_USAGE
 
 
@@ -87,10 +106,19 @@ def _words(problem: Exception) -> str:
     return words if words.endswith((".", "?", ")")) else f"{words}."
 
 
-def _forget_output() -> None:
-    """Point standard output at nothing, so that what is left in its buffer raises nothing at exit."""
+def _settle(stream: IO[str] | None) -> None:
+    """Write what a stream still holds; where that fails, drop it, so that the exit does not fail on it."""
+    if stream is None:
+        return
     try:
-        descriptor = sys.stdout.fileno()
+        stream.flush()
+    except OSError:
+        _forget(stream)
+
+
+def _forget(stream: IO[str]) -> None:
+    try:
+        descriptor = stream.fileno()
     except (OSError, ValueError):
         return
     nothing = os.open(os.devnull, os.O_WRONLY)
