@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def calibrate(
     collected: Any = None,
     reference: Traffic | None = None,
     group: GroupName | None = None,
-    tool_names: Iterable[str] | None = None,
+    tool_names: Iterable[str] | Literal["any"] | None = None,
     max_age: timedelta | None = timedelta(days=90),
     now: datetime | None = None,
     strict: bool = False,
@@ -66,9 +66,9 @@ def calibrate(
         replaced by its rank in there, so that scales of different scorers do not matter.
     group : str or int, optional
         Name of the group of calls that these are; it enters the guarantee.
-    tool_names : iterable of str, optional
+    tool_names : iterable of str or "any", optional
         Tools that the calibrator is for: calibration calls of others are refused, and later calls of others
-        abstain. By default any.
+        abstain. By default those among the calibration calls; "any" judges calls of every tool.
     max_age : timedelta or None
         Warn where the newest call is older; None for never.
     now : datetime, optional

@@ -16,12 +16,16 @@ from rag_confidence.guard.result import GuardReason, GuardResult, assembled
 from rag_confidence.guard.scorers import Scored
 from rag_confidence.guard.thresholds import Thresholds
 
-_LIKE_GOOD = "No check finds this call stranger than good calls are."
-_LIKE_GOOD_ONLY = "This call is no stranger than good calls are, and less strange than bad calls are."
+_LIKE_GOOD = "No check finds this call stranger than good calls usually are."
+_LIKE_GOOD_ONLY = "This call is no stranger than good calls usually are, and less strange than bad calls are."
 _UNLIKE_BAD = "This call is less strange than bad calls are; good ones are too few to compare it with."
-_BETWEEN = "This call is no stranger than good calls are and as strange as bad calls are: it could be either."
+_BETWEEN = (
+    "This call is no stranger than good calls usually are and as strange as bad calls are: "
+    "it could be either."
+)
 _CONFLICT = (
-    "This call is stranger than good calls are and less strange than bad calls are: it is like neither."
+    "This call is stranger than good calls usually are and less strange than bad calls are: "
+    "it is like neither."
 )
 
 
@@ -176,7 +180,7 @@ def _ranks(ranks: TrafficRanks, values: list[float]) -> list[float]:
 
 def _above(names: Sequence[str], *, rejects: bool) -> str:
     finds = "This check finds" if len(names) == 1 else "These checks find"
-    like = "stranger than good calls are"
+    like = "stranger than good calls usually are"
     if rejects:
         like += ", and as strange as bad calls are"
     return f"{finds} the call {like}: {', '.join(names)}."

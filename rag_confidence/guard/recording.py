@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rag_confidence._calls import ToolCallContext
@@ -62,8 +63,23 @@ class Recorder:
     group: GroupName | None = None
 
     def record(self, result: GuardResult) -> GuardResult:
-        """The result with the number of its record; what the store raises passes."""
-        number = self.store.add(
+        """The result with the number of its record.
+
+        Raises
+        ------
+        StoreError
+            Where the store fails, or the call holds values that it cannot keep.
+        """
+        try:
+            return result.changed(record_id=self._added(result))
+        except (TypeError, ValueError) as error:
+            raise StoreError(
+                f"`store` must be able to keep the call of {self.tool_name}; got {error} "
+                "Leave the value out of the context with a `context_builder`."
+            ) from error
+
+    def _added(self, result: GuardResult) -> int:
+        return self.store.add(
             self._context_of(result),
             scores=result.scores,
             fingerprints={
@@ -73,7 +89,6 @@ class Recorder:
             decision=result.decision,
             calibrator=result.calibrator,
         )
-        return result.changed(record_id=number)
 
     def record_after(self, result: GuardResult) -> GuardResult:
         """`record` for a tool that ran already: what is raised holds the result, so that nothing is lost.
@@ -86,20 +101,33 @@ class Recorder:
             return self.record(result)
         except Exception as error:
             raise UnrecordedCall(
-                f"{self.tool_name} ran, but its call was not recorded: {error}. "
+                f"{self.tool_name} ran, but its call was not recorded: {str(error).rstrip('.')}. "
                 "`result` of this error holds decision and output.",
                 result,
             ) from error
 
     def _context_of(self, result: GuardResult) -> ToolCallContext:
         if result.context is not None:
-            return result.context
+            return _keepable(result.context)
         return ToolCallContext(self.tool_name, metadata={"context_failed": result.reason})
 
     def _group_of(self, result: GuardResult) -> GroupName | None:
         if self.group is not None or result.guarantee is None:
             return self.group
         return result.guarantee.group
+
+
+def _keepable(context: ToolCallContext) -> ToolCallContext:
+    """The context without an output that JSON cannot hold, which the metadata then tell of.
+
+    A builder can leave out arguments, but nobody chooses what a tool returns.
+    """
+    try:
+        json.dumps(context.result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        left_out = {"result_left_out": type(context.result).__name__}
+        return replace(context, result=None, metadata={**context.metadata, **left_out})
+    return context
 
 
 def recorder_for(store: Any, tool_name: str, calibrator: Decider, group: GroupName | None) -> Recorder | None:

@@ -6,6 +6,7 @@ import inspect
 import json
 from typing import Any
 
+from rag_confidence.errors import SessionExhausted
 from rag_confidence.guard.result import GuardReason, GuardResult
 
 _LONGEST_ERROR = 300
@@ -45,6 +46,8 @@ def not_accepted(name: str, result: GuardResult) -> str:
 
 def guard_failed(name: str, error: Exception, *, started: bool) -> str:
     """That something beside the tool raised."""
+    if isinstance(error, SessionExhausted):
+        return f"{name} {_happened(executed=started)}: no further calls are allowed in this session."
     return f"{name} {_happened(executed=started)}: its guard failed with {type(error).__name__}."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from rag_confidence._calls import LabelingSource, check_moment
 from rag_confidence._history import GroupName, check_group
@@ -19,6 +19,7 @@ from rag_confidence.guard.scorers import ScoreFunction, Scorer, as_scorers
 
 Scorers: TypeAlias = Scorer | ScoreFunction | Iterable[Scorer | ScoreFunction]
 
+ANY_TOOL = "any"
 _NOT_RECORDED = "a source that is not recorded"
 
 
@@ -30,7 +31,7 @@ class Options(TypedDict, total=False):
     collected: Any
     reference: Traffic | None
     group: GroupName | None
-    tool_names: Iterable[str] | None
+    tool_names: Iterable[str] | Literal["any"] | None
     max_age: timedelta | None
     now: datetime | None
     strict: bool
@@ -78,7 +79,7 @@ def requested(
     collected: Any = None,
     reference: Traffic | None = None,
     group: GroupName | None = None,
-    tool_names: Iterable[str] | None = None,
+    tool_names: Iterable[str] | Literal["any"] | None = None,
     max_age: timedelta | None = timedelta(days=90),
     now: datetime | None = None,
     strict: bool = False,
@@ -99,7 +100,7 @@ def requested(
         traffic=None if reference is None else read_traffic(reference),
         level=level,
         beta=bad_level,
-        tool_names=tools,
+        tool_names=_judged_tools(tool_names, tools, calls),
         group=None if group is None else check_group("group", group),
         history=History(days or _days(calls), source),
         max_age=_check_age(max_age),
@@ -108,8 +109,15 @@ def requested(
     )
 
 
+def _judged_tools(asked: Any, named: frozenset[str] | None, calls: Calls) -> frozenset[str] | None:
+    """The tools whose calls are judged: those named, else those calibrated on; None for any."""
+    if named is not None:
+        return named
+    return None if asked is not None else frozenset(context.tool_name for context in calls.contexts)
+
+
 def _check_tools(tool_names: Any) -> frozenset[str] | None:
-    if tool_names is None:
+    if tool_names is None or (isinstance(tool_names, str) and tool_names == ANY_TOOL):
         return None
     if isinstance(tool_names, set | frozenset):
         tool_names = sorted(tool_names, key=str)

@@ -47,11 +47,11 @@ class JointPrediction:
     def reason(self) -> str:
         """Why, in one sentence that a user can be shown."""
         if self.decision == Decision.ACCEPT:
-            return "No check finds this call stranger than good calls are."
+            return "No check finds this call stranger than good calls usually are."
         if not self.failed_checks:
             return f"This call was not judged. {self.guarantee.sentence}"
         found = "This check finds" if len(self.failed_checks) == 1 else "These checks find"
-        return f"{found} the call stranger than good calls are: {', '.join(self.failed_checks)}."
+        return f"{found} the call stranger than good calls usually are: {', '.join(self.failed_checks)}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -158,7 +158,7 @@ def test_the_fingerprint_knows_what_decides() -> None:
         quietly(TWENTY),
         quietly(TWENTY, alpha="0.2"),
         quietly([*TWENTY[1:], 0.03]),
-        quietly(TWENTY, tool_names=["search"]),
+        quietly(TWENTY, tool_names=["search", "mail"]),
         quietly(TWENTY, group="low"),
         quietly(TWENTY, [5.0]),
         quietly(TWENTY, scorers=[reader(0, version="2")]),

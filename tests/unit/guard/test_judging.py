@@ -119,9 +119,11 @@ def test_the_checks_above_the_threshold_are_named() -> None:
     calibrator = quietly([[score, score, score] for score in TWENTY])
     result = calibrator.decide(call(5.0, 0.0, 7.0))
     assert result.failed_checks == ("check_0", "check_2")
-    assert result.reason == "These checks find the call stranger than good calls are: check_0, check_2."
+    assert (
+        result.reason == "These checks find the call stranger than good calls usually are: check_0, check_2."
+    )
     one = calibrator.decide(call(5.0, 0.0, 0.0))
-    assert one.reason == "This check finds the call stranger than good calls are: check_0."
+    assert one.reason == "This check finds the call stranger than good calls usually are: check_0."
 
 
 def test_two_kinds_have_a_decision_between() -> None:

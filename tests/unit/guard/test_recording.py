@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from deciders import LONG, SHORT, Ledger, ShortQueries
-from refusals import refuse
+from deciders import LONG, SHORT, Calls, Ledger, ShortQueries
+from refusals import named, refuse
 
 from rag_confidence._calls import ToolCallContext
 from rag_confidence._types import Decision
@@ -15,6 +17,7 @@ from rag_confidence.errors import StoreError
 from rag_confidence.guard.abstaining import without_context
 from rag_confidence.guard.recording import UnrecordedCall, recorder_for
 from rag_confidence.guard.result import GuardResult
+from rag_confidence.guard.wrapping import wrap
 
 
 def decided(query: str = SHORT) -> GuardResult:
@@ -99,3 +102,31 @@ def test_after_the_tool_the_error_holds_the_result() -> None:
     assert isinstance(caught.value, UnrecordedCall)
     assert caught.value.result is result
     assert caught.value.__cause__ is error
+
+
+def test_a_call_that_cannot_be_kept_does_not_run() -> None:
+    """Arguments that are no values of JSON are an error of the store, before the tool runs."""
+    calls = Calls()
+    store = Ledger(TypeError("`args['query']` must be a value of JSON; got date. Pass text."))
+    tool = wrap(calls.tool, ShortQueries(), tool_name="search", store=store)
+    refuse(StoreError, "^`store` must be able to keep the call of search; got `args", lambda: tool(SHORT))
+    assert calls == []
+
+
+@pytest.mark.parametrize("output", [date(2026, 12, 1), {1, 2}, math.nan, [object()]], ids=named)
+def test_an_output_that_cannot_be_kept_is_left_out_and_told_of(output: Any) -> None:
+    """A tool that is judged afterwards may return anything: the record says what is missing."""
+    store = Ledger()
+    tool = wrap(lambda query: output, ShortQueries(), tool_name="search", mode="after", store=store)
+    assert tool(SHORT).accepted
+    kept = store.rows[0]["context"]
+    assert kept.result is None
+    assert kept.metadata == {"result_left_out": type(output).__name__}
+
+
+def test_an_output_of_json_is_kept() -> None:
+    """What JSON holds is recorded as it is."""
+    store = Ledger()
+    tool = wrap(lambda query: [query, 1], ShortQueries(), tool_name="search", mode="after", store=store)
+    tool(SHORT)
+    assert store.rows[0]["context"].result == [SHORT, 1]

@@ -266,7 +266,7 @@ def test_a_session_that_is_over_loses_no_result(handle: Handle) -> None:
         ran.append(s0)
         return "done"
 
-    session = Session(quietly(range(100)), 2, alpha=0.1)
+    session = Session(quietly(range(100), tool_names="any"), 2, alpha=0.1)
     calls = [("c0", "tool", {}), *((f"c{at}", "tool", {"s0": 1.0}) for at in (1, 2, 3))]
     found = handle(ToolRegistry([wrap(tool, session, tool_name="tool")]), *calls)
     assert sorted(call.status for call in found) == [

@@ -10,6 +10,7 @@ import pytest
 from refusals import refuse
 
 from rag_confidence._types import Decision
+from rag_confidence.errors import SessionExhausted
 from rag_confidence.guard.replies import guard_failed, not_accepted, said, sendable, text_of_output
 from rag_confidence.guard.result import GuardReason, GuardResult
 
@@ -134,6 +135,8 @@ def test_a_failure_of_the_guard_is_told_without_its_text() -> None:
     """Of a store or a callback the model needs no more than that."""
     told = guard_failed("search", OSError("disk of the user"), started=False)
     assert told == "search was not run: its guard failed with OSError."
+    over = guard_failed("search", SessionExhausted("two calls"), started=False)
+    assert over == "search was not run: no further calls are allowed in this session."
 
 
 def test_half_a_character_can_be_sent() -> None:

@@ -83,7 +83,8 @@ def test_calls_of_other_tools_are_refused() -> None:
     message = r"`calibration_data` must hold calls of search; got 1 of other tools, such as mail"
     refused(ValueError, message, calibration_data=data, tool_names={"search"})
     assert calibrate(reader(0), data, 0.1, tool_names=("search", "mail")).tool_names == {"search", "mail"}
-    assert calibrate(reader(0), data, 0.1).tool_names is None
+    assert calibrate(reader(0), data, 0.1).tool_names == {"search", "mail"}
+    assert calibrate(reader(0), data, 0.1, tool_names="any").tool_names is None
     for odd in ("search", [], [""], [3]):
         refused(TypeError, r"`tool_names` must ", tool_names=odd)
 

@@ -149,7 +149,7 @@ def test_threads_never_spend_more_than_the_plan() -> None:
 def test_a_session_guards_a_tool() -> None:
     """wrap() takes a session, and the tool does not run beyond the plan."""
     ran = []
-    tool = wrap(ran.append, session(2), context_builder=lambda score: call(score), tool_name="append")
+    tool = wrap(ran.append, session(2), context_builder=lambda score: call(score), tool_name="search")
     assert tool(1.0).executed
     assert not tool(1000.0).executed
     with pytest.raises(SessionExhausted):
@@ -161,7 +161,7 @@ def test_a_tool_that_is_judged_afterwards_does_not_run_beyond_the_plan() -> None
     """With mode="after" a call is spent before the tool runs, so that no output is lost."""
     ran = []
     tool = wrap(
-        ran.append, session(1), context_builder=lambda score: call(score), mode="after", tool_name="append"
+        ran.append, session(1), context_builder=lambda score: call(score), mode="after", tool_name="search"
     )
     assert tool(1.0).executed
     with pytest.raises(SessionExhausted):

@@ -109,10 +109,12 @@ def test_async_scorers_need_an_awaited_tool() -> None:
 
 def test_the_names_of_a_calibrator_are_checked() -> None:
     """A tool that it is not for is refused when it is wrapped."""
-    calibrator = calibrate(length, CALLS, 0.1, tool_names=["search"])
+    calibrator = calibrate(length, CALLS, 0.1)
     assert guarded(calibrator)(search)(SHORT).accepted
     with pytest.raises(CalibrationMismatch, match="'upper'"):
         wrap(str.upper, calibrator)
+    any_tool = calibrate(length, CALLS, 0.1, tool_names="any")
+    assert wrap(lambda query: query, any_tool, tool_name="upper")(SHORT).accepted
 
 
 def test_recorded_calls_are_labelled_and_calibrated_on(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_async_tools_share_a_store(tmp_path: Path) -> None:
         return query.upper()
 
     async def main(store: CalibrationStore) -> list[Any]:
-        guard = guard_of(wrap(fetch, calibrate(length, CALLS, 0.1), store=store))
+        guard = guard_of(wrap(fetch, calibrate(length, CALLS, 0.1), tool_name="search", store=store))
         return await asyncio.gather(*(guard.acall({"query": "x" * size}) for size in range(1, 21)))
 
     with CalibrationStore(tmp_path / "calls.db") as store:
