@@ -12,7 +12,6 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from pickle import PickleError
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -186,7 +185,8 @@ def _parts_of(value: Any) -> Any:
     reduced = copyreg.dispatch_table.get(type(value))
     try:
         parts = value.__reduce_ex__(2) if reduced is None else reduced(value)
-    except (TypeError, AttributeError, ValueError, PickleError):
+    except Exception:  # noqa: BLE001
+        # Methods of a user's own class run here, and those that cannot be taken apart raise what they like.
         return None
     return parts if isinstance(parts, str) else parts[:3]
 

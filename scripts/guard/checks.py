@@ -32,7 +32,8 @@ def comparisons(pool: Pool | None, trials: int) -> Section:
         f"{CHECKS} checks whose scores are normal with equal correlations. Of the bad calls half stand out "
         f"by three deviations in one check, and half by two in all of them.{real} Naive thresholds, one a "
         "check at alpha, do not keep the target. Of those that do, the one that stops more bad calls is "
-        "better: the last column is the mean difference in the same splits, with its standard error."
+        "better: the last column is the mean difference in the same splits, with its "
+        "standard error. That of the real calls is over splits of the same calls, not over new ones."
     )
     sound = all(_sound(one) for _, one in found)
     return Section("Several checks on one call", text, table(("calls", *HEADER), rows), sound)

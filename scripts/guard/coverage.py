@@ -57,9 +57,10 @@ def real(pool: Pool | None, trials: int) -> Section:
         for name, scorers in rows.items()
     ]
     text = (
-        f"{len(pool.good)} queries, each with the call that people say is right; {REAL} calls set the "
-        "threshold. *complexity*: how long and nested the arguments are. *unsupported*: share of the words "
-        "in the arguments that the query does not hold. Scores come from `calibrate()` on these calls. Some "
+        f"{len(pool.good)} queries of the Berkeley Function-Calling Leaderboard (live_simple, Apache-2.0), "
+        f"each with the call that people say is right; {REAL} calls set the threshold. *complexity*: how long "
+        "and nested the arguments are. *unsupported*: share of the words in the arguments that the query does "
+        "not hold. Scores come from `calibrate()` on these calls. Some "
         "tie, so coverage may lie above its band."
     )
     return _section(title, text, found)

@@ -17,8 +17,9 @@ This page was printed and written by
 {COMMAND}
 ```
 
-It checks the promises of [the tool guard](tool_guard.md) by repeated splits of calls into a calibration part
-and a held-out part.
+in a few seconds. It checks the promises of [the tool guard](tool_guard.md) by repeated splits of calls into a
+calibration part and a held-out part. Splits at random are exchangeable, so this says that the arithmetic is
+right; it cannot say that tomorrow's calls are like today's.
 
 A mean over many splits is held against the exact distribution of such a mean, at 99 %. The band of one split
 is shown beside it: a single calibration set may lie anywhere in there. For 100 splits it is several times as
@@ -43,7 +44,9 @@ class Section:
 
 def page(sections: Sequence[Section]) -> str:
     """The whole page."""
-    return "\n".join([INTRODUCTION, *(section.markdown() for section in sections)])
+    wrong = [section.title for section in sections if not section.sound]
+    verdict = f"Not as it must be: {', '.join(wrong)}." if wrong else "Every row below is as it must be."
+    return "\n".join([INTRODUCTION, f"**{verdict}**\n", *(section.markdown() for section in sections)])
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
