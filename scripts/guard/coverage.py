@@ -58,9 +58,9 @@ def real(pool: Pool | None, trials: int) -> Section:
     ]
     text = (
         f"{len(pool.good)} queries of the Berkeley Function-Calling Leaderboard (live_simple, Apache-2.0), "
-        f"each with the call that people say is right; {REAL} calls set the threshold. *complexity*: how long "
-        "and nested the arguments are. *unsupported*: share of the words in the arguments that the query does "
-        "not hold. Scores come from `calibrate()` on these calls. Some "
+        f"each with the call that people say is right; {REAL} calls set the threshold. *complexity*: how "
+        "long and nested the arguments are. *unsupported*: share of the words in the arguments that the "
+        "query does not hold. Scores come from `calibrate()` on these calls. Some "
         "tie, so coverage may lie above its band."
     )
     return _section(title, text, found)
