@@ -24,6 +24,9 @@ JudgedCalls = Annotated[
 ]
 CalibrationSize = Annotated[int, typer.Option(help="Calls that set the threshold in each trial.")]
 Trials = Annotated[int, typer.Option(min=1, help="Random splits.")]
+Fingerprint = Annotated[
+    str | None, typer.Option(help="Only scores of this scorer, as `guard inspect` shows it.")
+]
 StalenessDays = Annotated[float, typer.Option(help="Age of the newest call from which to warn.")]
 
 
@@ -79,10 +82,11 @@ def threshold(
     tool_name: ToolName = None,
     group: Group = None,
     staleness_days: StalenessDays = 90.0,
+    fingerprint: Fingerprint = None,
     as_json: Json = False,
 ) -> None:
     """Print the threshold of one check from its good calls; exit code 1 if they are too few."""
-    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days), fingerprint)
     pool = pool_of(data, store, (check,) if check else (), chosen, single=True)
     gate = joint_gate(pool, alpha)
     finish(as_json, gate_document(gate, pool), gate_page(gate, pool), negative=not gate.certified)
@@ -142,10 +146,11 @@ def check_coverage(
     trials: Trials = 100,
     seed: Seed = 0,
     staleness_days: StalenessDays = 90.0,
+    fingerprint: Fingerprint = None,
     as_json: Json = False,
 ) -> None:
     """Hold the coverage of random splits against its exact band; exit code 1 if it lies outside."""
-    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days))
+    chosen = Selection(tool_name, group, age("--staleness-days", staleness_days), fingerprint)
     pool = pool_of(data, store, (check,) if check else (), chosen, single=True)
     found = measure(pool, alpha, calibration_size, trials, seed)
     finish(as_json, found.to_dict(), coverage_page(found), negative=failed(found))

@@ -71,6 +71,7 @@ class Selection:
     tool_name: str | None = None
     group: str | None = None
     max_age: timedelta = timedelta(days=90)
+    fingerprint: str | None = None
 
 
 def pool_of(
@@ -84,6 +85,8 @@ def pool_of(
         return pool_of_store(store, checks, chosen, single=single)
     if chosen.tool_name is not None or chosen.group is not None:
         raise ValueError("`--tool-name` and `--group` must come with --store; got --data. Leave them out.")
+    if chosen.fingerprint is not None:
+        raise ValueError("`--fingerprint` must come with --store; got --data. Leave it out.")
     return pool_of_file(data or Path(), checks, single=single)
 
 
@@ -102,16 +105,20 @@ def pool_of_store(store: str, checks: Sequence[str], chosen: Selection, *, singl
         conditions: Any = {"tool_name": chosen.tool_name, "group": stored_group(opened, chosen.group)}
         present = () if checks else opened.summary(**conditions).scorers
         names = chosen_checks(store, checks, [*present], single=single)
-        found = [opened.history(name, max_age=chosen.max_age, **conditions) for name in names]
-    return _joined(store, names, found)
+        judged = opened.count(labelled=True, **conditions)
+        # One threshold on the scores of several scorers promises nothing: it is refused, not warned of.
+        found = [
+            opened.history(
+                name, max_age=chosen.max_age, fingerprint=chosen.fingerprint, strict=True, **conditions
+            )
+            for name in names
+        ]
+    return _joined(store, names, found, judged)
 
 
-def _joined(store: str, names: tuple[str, ...], found: list[StoredHistory]) -> Pool:
+def _joined(store: str, names: tuple[str, ...], found: list[StoredHistory], judged: int) -> Pool:
     shared = sorted(set.intersection(*({*one.row_ids.tolist()} for one in found)))
-    _tell(
-        len({*np.concatenate([one.row_ids for one in found]).tolist()}) - len(shared),
-        "calls without all checks",
-    )
+    _tell(judged - len(shared), f"labelled calls without a score of {', '.join(names)}")
     _tell(max(one.n_unlabelled for one in found), "calls without a label")
     places = [{number: at for at, number in enumerate(one.row_ids.tolist())} for one in found]
     rows = [[place[number] for number in shared] for place in places]

@@ -95,7 +95,7 @@ def label(
     call_id: Annotated[int, typer.Argument(help="Number of the call.")],
     outcome: Annotated[bool, typer.Option("--good/--bad", help="How it turned out.")],
     store: ExistingStore,
-    labeling_source: Annotated[str, typer.Option(help="Who or what decided on the label.")] = "human",
+    labeling_source: Annotated[str, typer.Option(help="Who or what decided on the label.")],
     as_json: Json = False,
 ) -> None:
     """Label a call; the latest label counts."""

@@ -36,10 +36,11 @@ def joint_guarantee(level: Fraction, n: int, checks: int, history: History, *, r
             f"given the traffic that fixed the ranks, {assumption} (the traffic holds neither these calls "
             "nor retries or relatives of them)"
         )
+    together = f", by all {checks} checks together" if checks > 1 else ""
     sentence = (
         f"If new good calls are like the {n} that the threshold rests on (exchangeable; judged good "
-        f"{origin(history)}), at most {percent(level)} of them are abstained on, by all {checks} checks "
-        "together, on average over calibration sets, one whose threshold is infinite counting as no error. "
+        f"{origin(history)}), at most {percent(level)} of them are abstained on{together}, "
+        "on average over calibration sets, one whose threshold is infinite counting as no error. "
         "How many bad calls are accepted is not bounded."
     )
     return _guarantee(level, n, history, assumption=assumption, sentence=sentence)

@@ -195,6 +195,39 @@ def test_what_is_asked_must_be_clear(tmp_path: Path, calls: Path, store: Path) -
     assert not (tmp_path / "none.db").exists()
 
 
+def test_calls_without_a_score_are_counted(store: Path) -> None:
+    """A good call that the check never judged is left out aloud."""
+    with CalibrationStore(store) as opened:
+        opened.add(ToolCallContext(tool_name="search"), True, labeling_source="human")
+    found = run("guard", "threshold", "--store", store, "--check", "judge", "--alpha", "0.1")
+    assert "left out 1 labelled calls without a score of judge" in found.err
+
+
+def test_scores_of_several_scorers_make_no_threshold(tmp_path: Path) -> None:
+    """A mixture is refused, and one scorer of it can be chosen."""
+    path = tmp_path / "mixed.db"
+    with CalibrationStore(path, synchronous="normal") as opened:
+        for made_by, low in (("old", 0.0), ("new", 1000.0)):
+            opened.add_many(
+                CallRecord(
+                    ToolCallContext("search"),
+                    outcome=True,
+                    scores={"judge": low + at},
+                    fingerprints={"judge": made_by},
+                    labeling_source="human",
+                    recorded_at=datetime.now(UTC),
+                )
+                for at in range(20)
+            )
+    asked = ["guard", "threshold", "--store", path, "--alpha", "0.1", "--json"]
+    refused = run(*asked)
+    assert (refused.code, refused.out) == (2, "")
+    assert "judge" in refused.err
+    assert run(*asked, "--fingerprint", "old").document["threshold"] == 18.0
+    of_file = run("guard", "threshold", "--data", path, "--alpha", "0.1", "--fingerprint", "old")
+    assert of_file.err.startswith("error: `--fingerprint` must come with --store")
+
+
 def test_inspect_tells_what_is_amiss(store: Path) -> None:
     """Counts as the summary; with --strict a note is a negative finding."""
     found = run("guard", "inspect", "--store", store, "--json")
@@ -218,7 +251,9 @@ def test_a_log_goes_through_a_store(tmp_path: Path) -> None:
 
     assert again() == {"n_added": 4, "n_known": 0, "n_labelled": 0, "skipped": []}
     assert again() == {"n_added": 0, "n_known": 4, "n_labelled": 0, "skipped": []}
-    assert run("store", "label", 1, "--bad", *common).document["outcome"] is False
+    assert run("store", "label", 1, "--bad", *common).code == 2
+    labelled = run("store", "label", 1, "--bad", "--labeling-source", "human", *common)
+    assert labelled.document["outcome"] is False
     assert run("store", "export", copy, "--labelled", *common).document["n_calls"] == 4
     outcomes = [json.loads(text)["outcome"] for text in copy.read_text().splitlines()]
     assert outcomes == [False, True, True, True]
