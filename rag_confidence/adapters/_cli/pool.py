@@ -105,7 +105,6 @@ def pool_of_store(store: str, checks: Sequence[str], chosen: Selection, *, singl
         conditions: Any = {"tool_name": chosen.tool_name, "group": stored_group(opened, chosen.group)}
         present = () if checks else opened.summary(**conditions).scorers
         names = chosen_checks(store, checks, [*present], single=single)
-        judged = opened.count(labelled=True, **conditions)
         # One threshold on the scores of several scorers promises nothing: it is refused, not warned of.
         found = [
             opened.history(
@@ -113,11 +112,12 @@ def pool_of_store(store: str, checks: Sequence[str], chosen: Selection, *, singl
             )
             for name in names
         ]
-    return _joined(store, names, found, judged)
+    return _joined(store, names, found)
 
 
-def _joined(store: str, names: tuple[str, ...], found: list[StoredHistory], judged: int) -> Pool:
+def _joined(store: str, names: tuple[str, ...], found: list[StoredHistory]) -> Pool:
     shared = sorted(set.intersection(*({*one.row_ids.tolist()} for one in found)))
+    judged = len(found[0]) + found[0].n_without
     _tell(judged - len(shared), f"labelled calls without a score of {', '.join(names)}")
     _tell(max(one.n_unlabelled for one in found), "calls without a label")
     places = [{number: at for at, number in enumerate(one.row_ids.tolist())} for one in found]
